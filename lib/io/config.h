@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Settings from the environment, as rows: each daemon's settings.def next to catalog/settings.def. Whole values in range or
+ * exit 78 (EX_CONFIG) with the name, the value and what was expected.
+ *
+ * A daemon declares (services/NAME/settings.h):
+ *     struct name_settings {
+ *     #include "lib/io/config_members.h"     // turns rows into members
+ *     #include "services/name/settings.def"
+ *     #include "lib/io/config_end.h"
+ *     };
+ * and defines (main.c):
+ *     static const struct tg_setting rows[] = {
+ *     #define TG_SETTINGS_OF struct name_settings
+ *     #include "lib/io/config_rows.h"        // turns rows into table entries
+ *     #include "services/name/settings.def"
+ *     #include "lib/io/config_end.h"
+ *     };
+ * Text members are const char *, integers int64_t, durations int64_t NAME_ms. */
+#ifndef TG_IO_CONFIG_H
+#define TG_IO_CONFIG_H
+
+#include "lib/pure/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum tg_setting_kind { TG_SETTING_TEXT, TG_SETTING_FILE, TG_SETTING_INTEGER, TG_SETTING_DURATION };
+
+struct tg_setting {
+    const char *name;
+    enum tg_setting_kind kind;
+    size_t offset;             /* of the member */
+    const char *default_text;  /* NULL = required */
+    int64_t min, max;          /* integers; durations in ms */
+    const char *unit;
+    const char *help;
+};
+
+/* The settings every daemon has (catalog/settings.def). */
+struct tg_common_settings;
+
+/* Fills `out_settings` from TIDEGATE_<DAEMON>_<NAME>, else TIDEGATE_<NAME>, else the default. On a bad value prints one line
+ * per problem to `errors` and returns TG_ERR_SETTING. Strings live as long as the process. */
+TG_MUST_CHECK int tg_config_load(const char *daemon, const struct tg_setting *rows, size_t row_count, void *out_settings,
+                                 FILE *errors);
+
+/* Every row with name, default, range, unit, help; with `settings` not NULL its present value too. */
+void tg_config_print(FILE *out, const char *daemon, const struct tg_setting *rows, size_t row_count, const void *settings);
+
+#endif

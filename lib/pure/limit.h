@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * catalog/limits.def as constants: TG_MAX_<ID>. Relations between limits are asserted in limit.c. */
+#ifndef TG_PURE_LIMIT_H
+#define TG_PURE_LIMIT_H
+
+enum tg_limit {
+#define TG_LIMIT(id, value, unit, why) TG_MAX_##id = (value),
+#include "catalog/limits.def"
+#undef TG_LIMIT
+};
+
+#endif
