@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The one-machine stack: private servers and all daemons in one run folder. See README.md beside this file."""
+import argparse
+import contextlib
+import http.client
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LOCAL = os.path.join(ROOT, "deploy", "local")
+DAEMONS = ("ledger", "reserve", "sweeper", "invariant", "queue", "admission", "edge")
+READY_S = 30
+
+
+class StackError(Exception):
+    """Something did not start; the message says what and where to look."""
+
+
+def free_port(wanted=0):
+    """A port nobody listens on: the wanted one if it is free."""
+    for port in (wanted, 0):
+        with contextlib.closing(socket.socket()) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                return probe.getsockname()[1]
+            except OSError:
+                continue
+    raise StackError("no free port on 127.0.0.1")
+
+
+def wait_for(what, condition, seconds=READY_S):
+    """Polls a condition until it is true; says what was waited for when it never is."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.02)
+    raise StackError(f"{what}: not so after {seconds} s")
+
+
+def newest_postgres():
+    """The folder of the newest packaged PostgreSQL server."""
+    base = "/usr/lib/postgresql"
+    versions = sorted((v for v in os.listdir(base) if os.path.exists(f"{base}/{v}/bin/initdb")), key=float) \
+        if os.path.isdir(base) else []
+    if not versions:
+        raise StackError("PostgreSQL's server is not installed: run tools/dev setup")
+    return f"{base}/{versions[-1]}/bin"
+
+
+def reachable(path, uid):
+    """Whether another user may walk to this folder."""
+    while True:
+        info = os.stat(path)
+        if not (info.st_mode & 0o001 or (info.st_uid == uid and info.st_mode & 0o100)):
+            return False
+        parent = os.path.dirname(path)
+        if parent == path:
+            return True
+        path = parent
+
+
+def make_run_folder(path):
+    """The run folder, somewhere the user postgres can reach; a link where that is elsewhere."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.lexists(path):
+        return os.path.realpath(path)
+    if os.geteuid() == 0 and not reachable(os.path.dirname(path), pwd.getpwnam("postgres").pw_uid):
+        folder = tempfile.mkdtemp(prefix="tidegate-run-")
+        os.chmod(folder, 0o711)
+        os.symlink(folder, path)
+        return folder
+    os.mkdir(path, 0o711)
+    return path
+
+
+class Stack:
+    """Servers and daemons of one run folder. Start in order, stop in reverse; each process by name."""
+
+    def __init__(self, run=None, build=None, quiet=False):
+        self.run = make_run_folder(os.path.abspath(run or os.path.join(ROOT, "run")))
+        self.bin = os.path.join(build or os.path.join(ROOT, "build", "release"), "bin")
+        self.quiet = quiet
+        self.processes = {}
+        self.env = {"TIDEGATE_RUN": self.run, "TIDEGATE_LOGS": f"{self.run}/log", "TIDEGATE_KEYS": f"{self.run}/keys"}
+        self.as_postgres = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        for name in ("log", "pids", "nats", "redis", "postgres"):
+            os.makedirs(f"{self.run}/{name}", exist_ok=True)
+
+    def say(self, text):
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    # -- processes -------------------------------------------------------------------------------------------------
+
+    def spawn(self, name, command, env=None, cwd=None):
+        """Starts a process in a group of its own; output goes to log/NAME.log."""
+        with open(f"{self.run}/log/{name}.log", "ab") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or self.run,
+                                       env={**os.environ, **self.env, **(env or {})}, start_new_session=True)
+        self.processes[name] = process
+        with open(f"{self.run}/pids/{name}.pid", "w", encoding="ascii") as handle:
+            handle.write(f"{process.pid}\n")
+        return process
+
+    def pid(self, name):
+        return self.processes[name].pid
+
+    def alive(self, name):
+        return name in self.processes and self.processes[name].poll() is None
+
+    def tail(self, name, lines=15):
+        try:
+            with open(f"{self.run}/log/{name}.log", encoding="utf-8", errors="replace") as handle:
+                return "".join(handle.readlines()[-lines:])
+        except OSError:
+            return ""
+
+    def kill(self, name, how=signal.SIGKILL):
+        """Kills and reaps one process (its group, for servers with children)."""
+        process = self.processes.pop(name, None)
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGCONT)
+            os.killpg(process.pid, how)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(15)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.run}/pids/{name}.pid")
+
+    def stop(self):
+        """Daemons first, then the servers; PostgreSQL by fast shutdown."""
+        for name in reversed(list(self.processes)):
+            self.kill(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+
+    # -- servers ---------------------------------------------------------------------------------------------------
+
+    def start_nats(self):
+        port = self.env.setdefault("TIDEGATE_NATS_PORT", str(free_port()))
+        self.env["TIDEGATE_NATS_URL"] = f"nats://127.0.0.1:{port}"
+        self.spawn("nats", ["nats-server", "-c", f"{LOCAL}/nats.conf", "-a", "127.0.0.1", "-p", port, "-sd",
+                            f"{self.run}/nats"])
+        self.wait_port("nats", int(port))
+
+    def start_redis(self):
+        port = self.env.setdefault("TIDEGATE_REDIS_PORT", str(free_port()))
+        self.env["TIDEGATE_REDIS_URL"] = f"redis://127.0.0.1:{port}"
+        self.spawn("redis", ["redis-server", f"{LOCAL}/redis.conf", "--port", port, "--dir", f"{self.run}/redis"])
+        self.wait_port("redis", int(port))
+
+    def start_postgres(self):
+        home, sockets = f"{self.run}/postgres/data", f"{self.run}/postgres/socket"
+        if len(sockets) > 90:
+            raise StackError(f"the path of the run folder is too long for a unix socket: {sockets}")
+        bin_folder = newest_postgres()
+        if not os.path.exists(f"{home}/PG_VERSION"):
+            os.makedirs(sockets, mode=0o700, exist_ok=True)
+            if self.as_postgres:
+                user = pwd.getpwnam("postgres")
+                for folder in (f"{self.run}/postgres", sockets):
+                    os.chown(folder, user.pw_uid, user.pw_gid)
+            done = subprocess.run([*self.as_postgres, f"{bin_folder}/initdb", "-D", home, "-U", "tidegate", "-A", "trust",
+                                   "-E", "UTF8", "--locale=C", "--no-sync"], cwd="/", capture_output=True, text=True,
+                                  check=False)
+            if done.returncode:
+                raise StackError(f"initdb failed: {done.stderr.strip()}")
+        self.env["TIDEGATE_POSTGRES_URL"] = f"host={sockets} dbname=tidegate user=tidegate"
+        self.env["TIDEGATE_LEDGER_URL"] = self.env["TIDEGATE_POSTGRES_URL"]
+        with open(f"{LOCAL}/postgresql.conf", encoding="utf-8") as handle:
+            options = [line.split("#")[0].strip() for line in handle]
+        settings = [part for option in options if option for part in ("-c", option.replace(" ", "").replace("'", ""))]
+        self.spawn("postgres", [*self.as_postgres, f"{bin_folder}/postgres", "-D", home, "-k", sockets, *settings], cwd="/")
+        wait_for("PostgreSQL answers", lambda: self.psql("SELECT 1", "postgres", check=False) is not None)
+        if not self.psql("SELECT 1 FROM pg_database WHERE datname = 'tidegate'", "postgres"):
+            self.psql("CREATE DATABASE tidegate", "postgres")
+
+    def psql(self, sql, database="tidegate", check=True):
+        """Runs one statement, returns its rows as text; None when it failed and check is off."""
+        done = subprocess.run(["psql", "-X", "-q", "-At", "-h", f"{self.run}/postgres/socket", "-U", "tidegate", "-d", database,
+                               "-v", "ON_ERROR_STOP=1", "-c", sql], capture_output=True, text=True, check=False)
+        if done.returncode:
+            if check:
+                raise StackError(f"psql: {done.stderr.strip()}")
+            return None
+        return done.stdout.strip()
+
+    def wait_port(self, name, port):
+        def listening():
+            if not self.alive(name):
+                raise StackError(f"{name} ended at once:\n{self.tail(name)}")
+            with contextlib.closing(socket.socket()) as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+        wait_for(f"{name} listens on port {port}", listening)
+
+    # -- daemons ---------------------------------------------------------------------------------------------------
+
+    def start_daemon(self, daemon, name=None, env=None, ready=True):
+        """Starts a daemon under a name (its class by default) and waits until it is ready."""
+        name = name or daemon
+        if not os.path.exists(f"{self.bin}/tidegate-{daemon}"):
+            raise StackError(f"{self.bin}/tidegate-{daemon} is not built: run tools/dev build")
+        port_name = f"TIDEGATE_{name.upper().replace('-', '_')}_ADMIN_PORT"
+        port = self.env.setdefault(port_name, str(free_port()))
+        own = {f"TIDEGATE_{daemon.upper()}_ADMIN_PORT": port, "TIDEGATE_INSTANCE": f"{name}-{os.urandom(3).hex()}", **(env or {})}
+        self.spawn(name, [f"{self.bin}/tidegate-{daemon}"], own)
+        if ready:
+            self.wait_ready(name)
+
+    def admin(self, name, path):
+        """(status, text) of a daemon's admin port; (0, why) when it does not answer."""
+        port = int(self.env[f"TIDEGATE_{name.upper().replace('-', '_')}_ADMIN_PORT"])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except (OSError, http.client.HTTPException) as fault:
+            return 0, str(fault)
+        finally:
+            connection.close()
+
+    def wait_ready(self, name, seconds=READY_S):
+        def ready():
+            if not self.alive(name):
+                raise StackError(f"{name} ended at once:\n{self.tail(name)}")
+            return self.admin(name, "/readyz")[0] == 200
+        try:
+            wait_for(f"{name} is ready", ready, seconds)
+        except StackError as fault:
+            raise StackError(f"{fault}: {self.admin(name, '/readyz?verbose')[1]}\n{self.tail(name)}") from fault
+
+    def migrate(self):
+        done = subprocess.run([f"{self.bin}/tidegate-ledger", "--migrate"], env={**os.environ, **self.env},
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise StackError(f"migration failed: {done.stdout}{done.stderr}")
+
+    def ctl(self, *arguments, check=True):
+        """Runs tidegatectl against this stack; returns the finished process."""
+        done = subprocess.run([f"{self.bin}/tidegatectl", *arguments], env={**os.environ, **self.env}, cwd=self.run,
+                              capture_output=True, text=True, check=False)
+        if check and done.returncode:
+            raise StackError(f"tidegatectl {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def start(self, edge_port=0, daemons=DAEMONS):
+        """Everything, in dependency order, each ready before the next is told to be."""
+        if not os.path.isdir(f"{self.run}/keys"):
+            self.ctl("keys", "new", f"{self.run}/keys")
+        port = str(free_port(edge_port))
+        self.env["TIDEGATE_EDGE_PORT"] = port
+        self.env["TIDEGATE_EDGE_URL"] = f"http://127.0.0.1:{port}"
+        try:
+            for server, start in (("NATS", self.start_nats), ("Redis", self.start_redis), ("PostgreSQL", self.start_postgres)):
+                start()
+                self.say(f"  {server:<12} ready")
+            self.migrate()
+            for daemon in daemons:
+                self.start_daemon(daemon, ready=False)
+            for daemon in daemons:
+                self.wait_ready(daemon)
+                self.say(f"  {daemon:<12} ready")
+        except BaseException:
+            self.stop()
+            raise
+        self.write_env()
+
+    def write_env(self):
+        with open(f"{self.run}/env", "w", encoding="utf-8") as handle:
+            for name in sorted(self.env):
+                handle.write(f"{name}={self.env[name]}\n")
+
+
+def read_pids(run):
+    """What a stack of this run folder has running: name -> process id, newest last."""
+    folder = os.path.join(run, "pids")
+    pids = {}
+    for file in sorted(os.listdir(folder), key=lambda f: os.path.getmtime(os.path.join(folder, f))) if os.path.isdir(folder) else []:
+        with open(os.path.join(folder, file), encoding="ascii") as handle:
+            pid = int(handle.read())
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            pids[file[:-4]] = pid
+    return pids
+
+
+def down(run):
+    """Stops what `up` left running, and only that; then removes the run folder."""
+    pids = read_pids(run)
+    for name, pid in reversed(list(pids.items())):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+    for name, pid in pids.items():
+        def ended(pid=pid):
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                return True
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+            return False
+        try:
+            wait_for(f"{name} stops", ended, 15)
+        except StackError:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+    if os.path.lexists(run):
+        shutil.rmtree(os.path.realpath(run), ignore_errors=True)
+        if os.path.islink(run):
+            os.unlink(run)
+    return len(pids)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/dev up|down", description=__doc__)
+    parser.add_argument("action", choices=("up", "down", "status"))
+    parser.add_argument("--run", default=os.environ.get("TIDEGATE_RUN", os.path.join(ROOT, "run")), help="run folder (default: run)")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder (default: build/release)")
+    parser.add_argument("--port", type=int, default=8080, help="the edge's port if it is free (default: 8080)")
+    options = parser.parse_args()
+    try:
+        if options.action == "down":
+            print(f"stopped {down(options.run)} processes")
+            return 0
+        running = read_pids(options.run)
+        if options.action == "status" or running:
+            for name, pid in running.items():
+                print(f"{name:<12} {pid}")
+            if options.action == "up":
+                print("a stack is running in this folder already: tools/dev down stops it", file=sys.stderr)
+            return 0 if running else 1
+        down(options.run)
+        stack = Stack(options.run, options.build)
+        stack.start(options.port)
+        with open(f"{stack.run}/env", encoding="utf-8") as handle:
+            print(handle.read(), end="")
+        return 0
+    except StackError as fault:
+        print(f"stack: {fault}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
