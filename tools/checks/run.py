@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs checks and tests, cheapest first, and closes with `N passed, N failed`. See README.md beside this file."""
+import argparse
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+import style
+
+ROOT = style.ROOT
+PYTHON = "/usr/bin/python3"
+
+
+class Tally:
+    """What passed and what failed, with the time each part took."""
+
+    def __init__(self):
+        self.passed, self.failed, self.failures = 0, 0, []
+
+    def part(self, name, passed, failed, seconds, output=""):
+        self.passed += passed
+        self.failed += failed
+        mark = "ok  " if not failed else "FAIL"
+        print(f"{mark} {name:<34} {passed:>5} passed {failed:>3} failed {seconds:7.1f} s", flush=True)
+        if failed:
+            self.failures.append(name)
+            print(output.rstrip()[-6000:], flush=True)
+
+    def check(self, name, faults, seconds):
+        faults = list(faults)
+        self.part(name, 0 if faults else 1, 1 if faults else 0, seconds, "\n".join(f"     {fault}" for fault in faults[:40]))
+
+    def command(self, name, command, **options):
+        begun = time.monotonic()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **options)
+        self.part(name, int(not done.returncode), int(bool(done.returncode)), time.monotonic() - begun, done.stdout + done.stderr)
+        return not done.returncode
+
+
+def build(tally, preset):
+    return tally.command(f"build {preset}", ["tools/dev", "build", preset])
+
+
+def run_style(tally, checks):
+    for check in checks:
+        begun = time.monotonic()
+        faults = list(check())
+        tally.check(check.__name__, faults, time.monotonic() - begun)
+
+
+def tidy_one(path):
+    done = subprocess.run(["clang-tidy", "-p", "build/clang", "--quiet", path], cwd=ROOT, capture_output=True, text=True, check=False)
+    return path, done.returncode, done.stdout
+
+
+def run_tidy(tally):
+    """clang-tidy over the sources that git tracks, two at a time."""
+    begun = time.monotonic()
+    paths = [path for path in style.tracked(".c") if path.startswith(("lib/", "services/", "tools/"))]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(tidy_one, paths))
+    bad = [f"{path}\n{output}" for path, code, output in results if code]
+    tally.part("tidy", len(results) - len(bad), len(bad), time.monotonic() - begun, "\n".join(bad))
+
+
+def run_unit(tally, preset):
+    """Every cmocka program of a build; each of its tests counts."""
+    for program in sorted(glob.glob(f"{ROOT}/build/{preset}/bin/test_*")):
+        begun = time.monotonic()
+        try:
+            done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300, errors="replace")
+            output, code = done.stdout + done.stderr, done.returncode
+        except subprocess.TimeoutExpired:
+            output, code = "not finished after 300 s", 1
+        passed = sum(map(int, re.findall(r"\[  PASSED  \] (\d+) test", output)))
+        failed = sum(map(int, re.findall(r"\[  FAILED  \] (\d+) test", output)))
+        if code and not failed:
+            failed = 1
+        tally.part(f"{preset} {os.path.basename(program)}", passed, failed, time.monotonic() - begun, output)
+
+
+def run_flow(tally, selection):
+    """pytest over tests/flow: real stores, real binaries."""
+    begun = time.monotonic()
+    report = f"{ROOT}/build/flow.xml"
+    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests/flow"]
+    if selection:
+        command += ["-k", selection]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    passed, failed = 0, 1
+    if os.path.exists(report):
+        suite = xml.etree.ElementTree.parse(report).getroot().find("testsuite")
+        failed = int(suite.get("failures")) + int(suite.get("errors"))
+        passed = int(suite.get("tests")) - failed - int(suite.get("skipped"))
+        os.unlink(report)
+    if done.returncode and not failed:
+        failed = 1
+    tally.part("flow", passed, failed, time.monotonic() - begun, done.stdout)
+
+
+def checks(tally, full):
+    run_style(tally, style.CHECKS)
+    sources = style.tracked(".c", ".h")
+    tally.command("format", ["clang-format", "--dry-run", "-Werror", *sources])
+    tally.command("documents fresh", [PYTHON, "tools/docs/generate.py", "--check"])
+    if build(tally, "release"):
+        run_style(tally, style.BINARY_CHECKS)
+    if full and build(tally, "clang"):
+        run_tidy(tally)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
+    parser.add_argument("what", choices=("test", "check"))
+    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "flow", []), help="only these parts of test")
+    parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
+    options = parser.parse_args()
+    parts = options.parts or ["check", "unit", "asan", "flow"]
+    tally = Tally()
+    if options.what == "check":
+        checks(tally, full=True)
+        if build(tally, "asan"):
+            run_unit(tally, "asan")
+    else:
+        if "check" in parts:
+            checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
+        if "check" in parts or build(tally, "release"):
+            if "unit" in parts:
+                run_unit(tally, "release")
+        if "asan" in parts and build(tally, "asan"):
+            run_unit(tally, "asan")
+        if "flow" in parts:
+            run_flow(tally, options.selection)
+    if tally.failures:
+        print("failed: " + ", ".join(tally.failures))
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

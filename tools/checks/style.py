@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that read sources and binaries. Each check is a generator of faults, one line each; none means it holds."""
+import glob
+import os
+import re
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SERVICES = ("edge", "queue", "admission", "reserve", "ledger", "sweeper", "invariant")
+SOURCE_ENDINGS = (".c", ".h", ".def", ".py", ".sh", ".lua", ".sql", ".cmake", ".proto", ".js", ".css", ".html")
+
+
+def tracked(*endings):
+    """The tracked files with one of these endings, as paths from the root."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    return [path for path in listed if path.endswith(endings) and os.path.exists(os.path.join(ROOT, path))]
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as handle:
+        return handle.read()
+
+
+def rows(definition, macro):
+    """The argument texts of every row of a catalogue file."""
+    return re.findall(rf"^{macro}\((.*)\)$", read(f"catalog/{definition}.def"), re.M)
+
+
+def strings(path):
+    """(line number, literal) of every string literal of a C file, comments left out."""
+    text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), read(path), flags=re.S)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.lstrip().startswith("#include"):
+            for literal in re.findall(r'"((?:[^"\\]|\\.)*)"', line):
+                yield number, literal
+
+
+def spdx():
+    """Every source file names its licence in its first three lines."""
+    for path in tracked(*SOURCE_ENDINGS):
+        if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(read(path).split("\n")[:3]):
+            yield f"{path}: no SPDX line"
+
+
+def layering():
+    """core.* and lib/pure include lib/pure only; services never include each other; lib/io never includes a service."""
+    for path in tracked(".c", ".h"):
+        for include in re.findall(r'^#include [<"]([^>"]+)[>"]', read(path), re.M):
+            service = re.match(r"services/([a-z]+)/", path)
+            other = re.match(r"services/([a-z]+)/", include)
+            if other and not path.startswith("tests/") and (not service or service.group(1) != other.group(1)):
+                yield f"{path}: includes {include}: services never include each other, and nothing includes a service"
+            pure = path.startswith("lib/pure/") or re.search(r"services/[a-z]+/core[a-z_]*\.[ch]$", path)
+            if pure and re.match(r"(lib/io/|uv\.h|nats|hiredis|libpq|tidegate/v1/|jansson|unistd|sys/|time\.h|pthread|stdio\.h)", include) \
+                    and not (include == "stdio.h" and path.endswith(".c")):
+                yield f"{path}: includes {include}: the pure part does no I/O"
+
+
+PURE_ALLOWED = re.compile(
+    r"^(tg_|crypto_|sodium_|randombytes_NOTHING|mem|str|bsearch$|qsort$|snprintf$|__snprintf_chk$|__vsnprintf_chk$|vsnprintf$|__assert_fail$|__stack_chk|"
+    r"__mem|__str|_GLOBAL_OFFSET_TABLE_|abort$|__ubsan|__asan|__sprintf|[a-z]+_core_)")
+
+
+def purity(build="build/release"):
+    """nm: what the pure parts call is memory, strings, crypto and themselves. No clock, no heap, no system call."""
+    objects = glob.glob(f"{ROOT}/{build}/lib/CMakeFiles/tidegate_pure.dir/pure/*.o")
+    for service in SERVICES:
+        objects += glob.glob(f"{ROOT}/{build}/services/{service}/CMakeFiles/tidegate_{service}.dir/core*.o")
+    if len(objects) < len(SERVICES):
+        yield f"{build}: only {len(objects)} pure objects found: build first"
+    forbidden = re.compile(r"^(str(dup|ndup)|randombytes)")
+    for path in objects:
+        listed = subprocess.run(["nm", "-u", path], capture_output=True, text=True, check=True).stdout
+        own = re.match(r".*/services/([a-z]+)/", path)
+        for name in (line.split()[-1].split("@")[0] for line in listed.splitlines()):
+            if own and name.startswith(f"{own.group(1)}_"):
+                continue
+            if not PURE_ALLOWED.match(name) or forbidden.match(name):
+                yield f"{os.path.relpath(path, ROOT)}: calls {name}"
+
+
+STORES = {"libhiredis": {"reserve", "invariant"}, "libpq": {"ledger", "invariant"}}
+
+
+def stores(build="build/release"):
+    """readelf: only reserve and invariant link Redis's client, only ledger and invariant PostgreSQL's."""
+    for service in SERVICES:
+        binary = f"{ROOT}/{build}/bin/tidegate-{service}"
+        if not os.path.exists(binary):
+            yield f"tidegate-{service} is not built"
+            continue
+        needed = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
+        for library, allowed in STORES.items():
+            linked = f"[{library}." in needed
+            if linked != (service in allowed):
+                yield f"tidegate-{service}: {'links' if linked else 'does not link'} {library}"
+
+
+BANNED = {
+    r"\b(strcpy|strcat|sprintf|vsprintf|atoi|atol|atof|strtok|rand|srand|alloca|gets|signal)\s*\(": "banned call",
+    r"\bnats(Connection_(Request|Flush|RequestString)|Subscription_NextMsg\([^;]*, [1-9])": "waits on the loop",
+    r"\bjs_[A-Z]": "waits on the loop",
+    r"\b(sleep|usleep|nanosleep)\s*\(": "sleeps",
+}
+
+
+def banned_calls():
+    """Calls that overflow, wait or depend on hidden state."""
+    for path in tracked(".c", ".h"):
+        text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), read(path), flags=re.S)
+        for number, line in enumerate(text.split("\n"), 1):
+            bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line)
+            for pattern, why in BANNED.items():
+                if re.search(pattern, bare):
+                    yield f"{path}:{number}: {why}: {line.strip()[:80]}"
+
+
+def catalogue():
+    """Subjects, metrics, keys and reasons are spelled in catalog/ and nowhere else in C."""
+    subjects = {row.split('"')[1] for row in rows("messages", "TG_MESSAGE")}
+    metrics = {row.split('"')[1] for row in rows("metrics", "TG_METRIC")}
+    reasons = {code for code in (row.split('"')[1] for row in rows("reasons", "TG_REASON")) if "_" in code}
+    for path in tracked(".c", ".h"):
+        if path.startswith(("tests/", "bench/")):
+            continue
+        for number, literal in strings(path):
+            if literal in subjects or (literal.startswith("tidegate.v1.") and path != "lib/io/bus.h"):
+                yield f"{path}:{number}: spells the subject {literal}"
+            if literal in metrics or literal.removeprefix("tidegate_") in metrics:
+                yield f"{path}:{number}: spells the metric {literal}"
+            if literal in reasons and not re.search(r"phase|state", path):
+                yield f"{path}:{number}: spells the reason {literal}"
+            if literal.startswith("tg:{") and path != "services/reserve/keys.c" and not path.startswith("lib/"):
+                yield f"{path}:{number}: spells a gate key {literal}"
+    for definition, macro in (("messages", "TG_MESSAGE"), ("metrics", "TG_METRIC"), ("reasons", "TG_REASON"), ("limits", "TG_LIMIT"), ("keys", "TG_KEY")):
+        names = [row.split(",")[0] for row in rows(definition, macro)]
+        for name in {name for name in names if names.count(name) > 1}:
+            yield f"catalog/{definition}.def: {name} twice"
+    for row in rows("metrics", "TG_METRIC"):
+        name, kind = row.split('"')[1], row.split(",")[2].strip()
+        if (kind == "COUNTER") != name.endswith("_total"):
+            yield f"catalog/metrics.def: {name}: counters, and only they, end in _total"
+
+
+def places():
+    """No path of the machine this was written on, no leftovers."""
+    for path in tracked(*SOURCE_ENDINGS, ".md", ".yaml", ".json", ".txt"):
+        for number, line in enumerate(read(path).split("\n"), 1):
+            if re.search(r"\b(TODO|FIXME|XXX)\b", line) and not path.startswith("tools/checks/"):
+                yield f"{path}:{number}: unfinished: {line.strip()[:80]}"
+            if re.search(r"(^|[^a-z])/(work|home|root)/[a-z]", line) and not path.startswith("tools/checks/"):
+                yield f"{path}:{number}: a path of some machine: {line.strip()[:80]}"
+
+
+def daemon_shape():
+    """Every daemon has the one shape."""
+    for service in SERVICES:
+        for name in ("main.c", "core.c", "core.h", "wire.c", "wire.h", "settings.def", "README.md"):
+            if not os.path.exists(f"{ROOT}/services/{service}/{name}"):
+                yield f"services/{service}: no {name}"
+        main = f"services/{service}/main.c"
+        if os.path.exists(f"{ROOT}/{main}") and read(main).count("\n") > 150:
+            yield f"{main}: over 150 lines: wiring only"
+
+
+def long_functions():
+    """No function over 70 lines (5-parameter and nesting limits are clang-tidy's)."""
+    for path in tracked(".c"):
+        start = None
+        for number, line in enumerate(read(path).split("\n"), 1):
+            if line == "{":
+                start = number
+            elif line == "}" and start:
+                if number - start - 1 > 70:
+                    yield f"{path}:{start}: function of {number - start - 1} lines"
+                start = None
+            elif line.startswith("}"):
+                start = None
+
+
+CHECKS = (spdx, places, layering, daemon_shape, long_functions, banned_calls, catalogue)
+BINARY_CHECKS = (purity, stores)
