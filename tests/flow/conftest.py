@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stack under test. `shop` is shared by the whole run, `own_shop` belongs to one test."""
+import os
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "stack"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from shop import Shop  # noqa: E402  (needs the paths above)
+from stack import Stack  # noqa: E402
+
+BUILD = os.environ.get("TIDEGATE_TEST_BUILD", os.path.join(ROOT, "build", "release"))
+
+
+def open_shop():
+    folder = tempfile.mkdtemp(prefix="tidegate-flow-")
+    os.chmod(folder, 0o711)
+    stack = Stack(os.path.join(folder, "run"), BUILD, quiet=True)
+    stack.start()
+    return Shop(stack), folder
+
+
+def close_shop(shop, folder):
+    shop.stack.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def shop():
+    """One stack for the whole run: for tests that break nothing."""
+    shared, folder = open_shop()
+    yield shared
+    close_shop(shared, folder)
+
+
+@pytest.fixture
+def own_shop():
+    """A stack of the test's own: it may be killed, frozen and corrupted."""
+    own, folder = open_shop()
+    yield own
+    close_shop(own, folder)
