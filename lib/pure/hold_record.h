@@ -9,6 +9,9 @@
 #include "lib/pure/identity.h"
 #include "lib/pure/limit.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 struct tg_unit_ref {
     uint32_t item;
     uint32_t unit;

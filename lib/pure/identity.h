@@ -7,6 +7,7 @@
 #include "lib/pure/error.h"
 #include "lib/pure/text.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,9 @@ void tg_mac_field(struct tg_mac *mac, const void *data, size_t length);
 void tg_mac_text(struct tg_mac *mac, const char *text);
 void tg_mac_number(struct tg_mac *mac, uint64_t value);
 void tg_mac_end(struct tg_mac *mac, uint8_t *out_tag, size_t length); /* 16..64 bytes */
+
+/* Equality in time that depends on the length only: for jti, credentials and MACs (never memcmp or strcmp). */
+TG_MUST_CHECK bool tg_equal_constant(const void *left, const void *right, size_t length);
 
 /* Who holds a place: a signed-in buyer, or a visitor by cookie (fifo only). */
 enum tg_holder_kind { TG_HOLDER_USER = 1, TG_HOLDER_VISITOR = 2 };

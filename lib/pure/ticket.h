@@ -8,6 +8,8 @@
 #include "lib/pure/identity.h"
 #include "lib/pure/limit.h"
 
+#include <stdbool.h>
+
 enum tg_lane { TG_LANE_LIVE = 0, TG_LANE_SLOW = 1, TG_LANE_DECOY = 2 };
 
 struct tg_ticket {

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Binary form: version, key id, nonce, then sealed: sale (length, bytes), generation, holder (kind, length, bytes), arrived,
+ * index, early, lane. Numbers are 8 bytes big-endian; version and key id are authenticated beside. */
+#include "lib/pure/ticket.h"
+
+#include <assert.h>
+#include <sodium.h>
+#include <string.h>
+
+enum {
+    VERSION = 1,
+    OPEN_BYTES = 2, /* version, key id */
+    TAG_BYTES = crypto_aead_xchacha20poly1305_ietf_ABYTES,
+    FIXED_BYTES = 1 + 8 + 2 + 8 + 8 + 2,
+    INNER_BYTES_MAX = FIXED_BYTES + TG_MAX_SALE_NAME_BYTES + TG_MAX_USER_BYTES,
+    OUTER_BYTES_MAX = OPEN_BYTES + TG_TICKET_NONCE_BYTES + INNER_BYTES_MAX + TAG_BYTES,
+    VISITOR_BYTES = 16
+};
+
+static_assert((int)TG_TICKET_NONCE_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_NPUBBYTES, "nonce");
+static_assert((int)TG_KEY_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "key");
+static_assert(TG_BASE64URL_LENGTH(OUTER_BYTES_MAX) <= TG_MAX_TICKET_BYTES, "longest ticket");
+
+static uint8_t *put_number(uint8_t *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) {
+        at[i] = (uint8_t)(value >> (56 - 8 * i));
+    }
+    return at + 8;
+}
+
+static uint64_t read_number(const uint8_t *at)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++) {
+        value = value << 8 | at[i];
+    }
+    return value;
+}
+
+static uint8_t *put_bytes(uint8_t *at, const void *bytes, size_t length)
+{
+    *at++ = (uint8_t)length;
+    memcpy(at, bytes, length);
+    return at + length;
+}
+
+static size_t write_inner(const struct tg_ticket *ticket, uint8_t *out_inner)
+{
+    size_t sale_length = strnlen(ticket->sale, sizeof(ticket->sale));
+    assert(sale_length <= TG_MAX_SALE_NAME_BYTES && ticket->holder.length <= TG_MAX_USER_BYTES);
+    uint8_t *at = put_bytes(out_inner, ticket->sale, sale_length);
+    at = put_number(at, ticket->generation);
+    *at++ = (uint8_t)ticket->holder.kind;
+    at = put_bytes(at, ticket->holder.bytes, ticket->holder.length);
+    at = put_number(at, (uint64_t)ticket->arrived.ms);
+    at = put_number(at, ticket->index);
+    *at++ = ticket->early;
+    *at++ = (uint8_t)ticket->lane;
+    return (size_t)(at - out_inner);
+}
+
+size_t tg_ticket_seal(const struct tg_key_ring *ring, const struct tg_ticket *ticket,
+                      const uint8_t nonce[TG_TICKET_NONCE_BYTES], char *out_text)
+{
+    assert(ring->keys[0].id != 0);
+    uint8_t inner[INNER_BYTES_MAX];
+    uint8_t outer[OUTER_BYTES_MAX] = {VERSION, ring->keys[0].id};
+    size_t inner_length = write_inner(ticket, inner);
+    unsigned long long sealed_length = 0;
+    memcpy(outer + OPEN_BYTES, nonce, TG_TICKET_NONCE_BYTES);
+    (void)crypto_aead_xchacha20poly1305_ietf_encrypt(outer + OPEN_BYTES + TG_TICKET_NONCE_BYTES, &sealed_length, inner,
+                                                     inner_length, outer, OPEN_BYTES, NULL, nonce,
+                                                     ring->keys[0].key);
+    return tg_base64url_encode(outer, OPEN_BYTES + TG_TICKET_NONCE_BYTES + (size_t)sealed_length, out_text);
+}
+
+static const uint8_t *find_key(const struct tg_key_ring *ring, uint8_t id)
+{
+    for (size_t i = 0; i < sizeof(ring->keys) / sizeof(ring->keys[0]); i++) {
+        if (id != 0 && ring->keys[i].id == id) {
+            return ring->keys[i].key;
+        }
+    }
+    return NULL;
+}
+
+static bool holder_valid(const struct tg_holder *holder)
+{
+    switch (holder->kind) {
+    case TG_HOLDER_USER:
+        return tg_user_valid(holder->bytes, holder->length);
+    case TG_HOLDER_VISITOR:
+        return holder->length == VISITOR_BYTES;
+    }
+    return false;
+}
+
+/* Only we seal, but a field out of bounds is still refused, not asserted: it came from outside. */
+static int read_inner(const uint8_t *inner, size_t length, struct tg_ticket *out_ticket)
+{
+    struct tg_ticket ticket = {0};
+    if (length < FIXED_BYTES || inner[0] > TG_MAX_SALE_NAME_BYTES || length < (size_t)FIXED_BYTES + inner[0]) {
+        return TG_ERR_MALFORMED;
+    }
+    size_t sale_length = inner[0];
+    memcpy(ticket.sale, inner + 1, sale_length);
+    const uint8_t *at = inner + 1 + sale_length;
+    ticket.generation = read_number(at);
+    ticket.holder.kind = (enum tg_holder_kind)at[8];
+    ticket.holder.length = at[9];
+    at += 10;
+    if (ticket.holder.length > TG_MAX_USER_BYTES || length != FIXED_BYTES + sale_length + ticket.holder.length) {
+        return TG_ERR_MALFORMED;
+    }
+    memcpy(ticket.holder.bytes, at, ticket.holder.length);
+    at += ticket.holder.length;
+    ticket.arrived.ms = (int64_t)read_number(at);
+    ticket.index = read_number(at + 8);
+    if (at[16] > 1 || at[17] > TG_LANE_DECOY || ticket.arrived.ms < 0 || !holder_valid(&ticket.holder) ||
+        !tg_sale_name_valid(ticket.sale, sale_length)) {
+        return TG_ERR_MALFORMED;
+    }
+    ticket.early = at[16] == 1;
+    ticket.lane = (enum tg_lane)at[17];
+    *out_ticket = ticket;
+    return 0;
+}
+
+int tg_ticket_open(const struct tg_key_ring *ring, const char *text, size_t length, struct tg_ticket *out_ticket)
+{
+    uint8_t outer[OUTER_BYTES_MAX];
+    uint8_t inner[INNER_BYTES_MAX];
+    size_t outer_length = 0;
+    unsigned long long inner_length = 0;
+    if (length > TG_MAX_TICKET_BYTES ||
+        tg_base64url_decode(text, length, outer, sizeof(outer), &outer_length) != 0 ||
+        outer_length < OPEN_BYTES + TG_TICKET_NONCE_BYTES + TAG_BYTES + FIXED_BYTES || outer[0] != VERSION) {
+        return TG_ERR_MALFORMED;
+    }
+    const uint8_t *key = find_key(ring, outer[1]);
+    const uint8_t *nonce = outer + OPEN_BYTES;
+    const uint8_t *sealed = nonce + TG_TICKET_NONCE_BYTES;
+    if (key == NULL || crypto_aead_xchacha20poly1305_ietf_decrypt(
+                           inner, &inner_length, NULL, sealed, outer_length - OPEN_BYTES - TG_TICKET_NONCE_BYTES, outer,
+                           OPEN_BYTES, nonce, key) != 0) {
+        return TG_ERR_FORGED;
+    }
+    return read_inner(inner, (size_t)inner_length, out_ticket);
+}
