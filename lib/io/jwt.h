@@ -18,7 +18,8 @@ struct tg_jwt_key {
 TG_MUST_CHECK int tg_jwt_buyer(const struct tg_jwt_key *key, const char *text, size_t length, struct tg_wall now,
                                struct tg_holder *out_user);
 
-/* Issues one for demos and tests. out_text: 1024 bytes. Returns its length. */
+/* Issues one (HS256) for demos and tests; out_text: 1024 bytes. Returns its length; 0 when the
+ * user id is not a valid one. */
 size_t tg_jwt_issue(const uint8_t secret[32], const char *user, struct tg_wall now, int64_t life_ms, char *out_text);
 
 #endif
