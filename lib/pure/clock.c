@@ -141,8 +141,9 @@ static bool take_date(const char **at, int64_t *out_day)
     int64_t year = 0;
     int64_t month = 0;
     int64_t day = 0;
-    if (!take_digits(at, 4, '-', &year) || !take_digits(at, 2, '-', &month) || !take_digits(at, 2, 'T', &day) ||
-        year < YEAR_FIRST || month < 1 || month > 12 || day < 1 || day > days_of_month(year, month)) {
+    if (!take_digits(at, 4, '-', &year) || !take_digits(at, 2, '-', &month) ||
+        !take_digits(at, 2, 'T', &day) || year < YEAR_FIRST || month < 1 || month > 12 || day < 1 ||
+        day > days_of_month(year, month)) {
         return false;
     }
     *out_day = days_before_year(year) + day - 1;
@@ -161,9 +162,10 @@ int tg_wall_parse(const char *text, struct tg_wall *out_wall)
     int64_t second = 0;
     int64_t fraction_ms = 0;
     int64_t offset_s = 0;
-    if (!take_date(&at, &day) || !take_digits(&at, 2, ':', &hour) || !take_digits(&at, 2, ':', &minute) ||
-        !take_digits(&at, 2, '\0', &second) || hour > 23 || minute > 59 || second > 59 ||
-        !take_fraction(&at, &fraction_ms) || !take_zone(at, &offset_s)) {
+    if (!take_date(&at, &day) || !take_digits(&at, 2, ':', &hour) ||
+        !take_digits(&at, 2, ':', &minute) || !take_digits(&at, 2, '\0', &second) || hour > 23 ||
+        minute > 59 || second > 59 || !take_fraction(&at, &fraction_ms) ||
+        !take_zone(at, &offset_s)) {
         return TG_ERR_MALFORMED;
     }
     int64_t seconds = day * DAY_S + hour * 3600 + minute * 60 + second - offset_s;

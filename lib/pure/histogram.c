@@ -12,7 +12,8 @@ static size_t bucket_of(uint64_t us)
         return (size_t)us;
     }
     unsigned power = 63U - (unsigned)__builtin_clzll(us);
-    size_t bucket = (size_t)(power - STEP_BITS + 1) * STEPS + (us >> (power - STEP_BITS) & (STEPS - 1));
+    size_t bucket =
+        (size_t)(power - STEP_BITS + 1) * STEPS + (us >> (power - STEP_BITS) & (STEPS - 1));
     return bucket < TG_HISTOGRAM_BUCKETS ? bucket : TG_HISTOGRAM_BUCKETS - 1;
 }
 

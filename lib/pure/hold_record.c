@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-static_assert((int)TG_PLACE_BYTES == 16 && (int)TG_DIGEST_BYTES == 16, "22 base64url characters each");
+static_assert((int)TG_PLACE_BYTES == 16 && (int)TG_DIGEST_BYTES == 16,
+              "22 base64url characters each");
 
 /* ---- writing ---- */
 
@@ -66,7 +67,8 @@ struct cursor {
 };
 
 /* A decimal up to one of the characters of `stops`, which is taken and told. */
-static bool take_number(struct cursor *cursor, uint64_t max, const char *stops, uint64_t *out_value, char *out_stop)
+static bool take_number(struct cursor *cursor, uint64_t max, const char *stops, uint64_t *out_value,
+                        char *out_stop)
 {
     const char *digits = cursor->at;
     while (cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9') {
@@ -95,7 +97,8 @@ static bool take_tag(struct cursor *cursor, uint8_t out_tag[16])
 static bool repeats(const struct tg_hold_record *record, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {
-        if ((record->units[i].item == record->units[index].item && record->units[i].unit == record->units[index].unit) ||
+        if ((record->units[i].item == record->units[index].item &&
+             record->units[i].unit == record->units[index].unit) ||
             record->slots[i] == record->slots[index]) {
             return true;
         }
@@ -128,7 +131,8 @@ static bool take_slots(struct cursor *cursor, struct tg_hold_record *record)
     for (uint32_t i = 0; i < record->unit_count; i++) {
         uint64_t slot = 0;
         char stop = '\0';
-        if (!take_number(cursor, TG_MAX_BUYER_LIMIT - 1, i + 1 < record->unit_count ? "," : " ", &slot, &stop)) {
+        if (!take_number(cursor, TG_MAX_BUYER_LIMIT - 1, i + 1 < record->unit_count ? "," : " ",
+                         &slot, &stop)) {
             return false;
         }
         record->slots[i] = (uint32_t)slot;
@@ -146,9 +150,11 @@ int tg_hold_record_parse(const char *text, size_t length, struct tg_hold_record 
     char again[TG_HOLD_RECORD_BYTES];
     uint64_t deadline_ms = 0;
     char stop = '\0';
-    if (!take_tag(&cursor, record.place) || !take_number(&cursor, UINT64_MAX, " ", &record.window, &stop) ||
-        !take_number(&cursor, INT64_MAX, " ", &deadline_ms, &stop) || !take_tag(&cursor, record.digest) ||
-        !take_units(&cursor, &record) || !take_slots(&cursor, &record)) {
+    if (!take_tag(&cursor, record.place) ||
+        !take_number(&cursor, UINT64_MAX, " ", &record.window, &stop) ||
+        !take_number(&cursor, INT64_MAX, " ", &deadline_ms, &stop) ||
+        !take_tag(&cursor, record.digest) || !take_units(&cursor, &record) ||
+        !take_slots(&cursor, &record)) {
         return TG_ERR_MALFORMED;
     }
     record.deadline_ms = (int64_t)deadline_ms;

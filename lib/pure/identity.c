@@ -7,7 +7,8 @@
 
 enum { TAG_BYTES = crypto_generichash_BYTES_MAX };
 
-static_assert(sizeof(crypto_generichash_state) <= sizeof(((struct tg_mac *)0)->state), "state fits");
+static_assert(sizeof(crypto_generichash_state) <= sizeof(((struct tg_mac *)0)->state),
+              "state fits");
 static_assert(_Alignof(struct tg_mac) >= _Alignof(crypto_generichash_state), "state is aligned");
 
 static crypto_generichash_state *state_of(struct tg_mac *mac)
@@ -24,7 +25,8 @@ static void put_little(uint8_t out_bytes[8], uint64_t value)
 
 void tg_mac_begin(struct tg_mac *mac, const uint8_t key[TG_KEY_BYTES], const char *domain)
 {
-    int error = crypto_generichash_init(state_of(mac), key, key != NULL ? TG_KEY_BYTES : 0, TAG_BYTES);
+    int error =
+        crypto_generichash_init(state_of(mac), key, key != NULL ? TG_KEY_BYTES : 0, TAG_BYTES);
     assert(error == 0); /* lengths are constants within BLAKE2b's bounds */
     tg_mac_text(mac, domain);
 }
@@ -65,7 +67,8 @@ bool tg_equal_constant(const void *left, const void *right, size_t length)
 }
 
 /* The fields every identity begins with. */
-static void begin(struct tg_mac *mac, const uint8_t *key, const char *domain, const char *sale, uint64_t generation)
+static void begin(struct tg_mac *mac, const uint8_t *key, const char *domain, const char *sale,
+                  uint64_t generation)
 {
     tg_mac_begin(mac, key, domain);
     tg_mac_text(mac, sale);
@@ -92,7 +95,8 @@ void tg_place(const char *sale, uint64_t generation, const struct tg_holder *hol
 void tg_entrant(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64_t generation,
                 const struct tg_holder *holder, char out_entrant[TG_ENTRANT_LENGTH + 1])
 {
-    static_assert((int)TG_ENTRANT_LENGTH == (int)TG_BASE32_ID_LENGTH, "an entrant is 128 bits in base32");
+    static_assert((int)TG_ENTRANT_LENGTH == (int)TG_BASE32_ID_LENGTH,
+                  "an entrant is 128 bits in base32");
     struct tg_mac mac;
     uint8_t tag[16];
     begin(&mac, key, "tidegate entrant 1", sale, generation);
@@ -101,8 +105,8 @@ void tg_entrant(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64_t gene
     tg_base32_id_encode(tag, out_entrant);
 }
 
-void tg_reservation_id(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64_t generation, const uint8_t *user,
-                       size_t user_length, const char *idempotency_key,
+void tg_reservation_id(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64_t generation,
+                       const uint8_t *user, size_t user_length, const char *idempotency_key,
                        char out_id[TG_RESERVATION_ID_LENGTH + 1])
 {
     struct tg_mac mac;
@@ -116,8 +120,8 @@ void tg_reservation_id(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64
 }
 
 void tg_jti(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64_t generation,
-            const uint8_t place[TG_PLACE_BYTES], const uint8_t *user, size_t user_length, uint64_t window,
-            char out_jti[TG_JTI_LENGTH + 1])
+            const uint8_t place[TG_PLACE_BYTES], const uint8_t *user, size_t user_length,
+            uint64_t window, char out_jti[TG_JTI_LENGTH + 1])
 {
     uint8_t bytes[8 + 16];
     static_assert(TG_BASE64URL_LENGTH(sizeof(bytes)) == TG_JTI_LENGTH, "window and MAC make a jti");

@@ -28,7 +28,8 @@ int tg_integer_parse(const char *text, size_t length, int64_t min, int64_t max, 
 {
     bool negative = length > 0 && text[0] == '-';
     uint64_t magnitude = 0;
-    int error = tg_unsigned_parse(text + negative, length - negative, (uint64_t)INT64_MAX + negative, &magnitude);
+    int error = tg_unsigned_parse(text + negative, length - negative,
+                                  (uint64_t)INT64_MAX + negative, &magnitude);
     if (error != 0) {
         return error;
     }
@@ -58,7 +59,8 @@ size_t tg_unsigned_format(uint64_t value, char *out_text)
     return count;
 }
 
-int tg_money_add(uint64_t total_minor, uint64_t price_minor, uint64_t quantity, uint64_t *out_total_minor)
+int tg_money_add(uint64_t total_minor, uint64_t price_minor, uint64_t quantity,
+                 uint64_t *out_total_minor)
 {
     uint64_t amount = 0;
     if (__builtin_mul_overflow(price_minor, quantity, &amount) ||

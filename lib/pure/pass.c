@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading is strict by construction: the claims are taken in the order we write them, then written anew and compared. */
+ * Reading is strict by construction: the claims are taken in the order we write them, then written
+ * anew and compared. */
 #include "lib/pure/pass.h"
 
 #include "lib/pure/number.h"
@@ -15,7 +16,7 @@ enum {
     SIGNATURE_BYTES = crypto_sign_BYTES,
     SIGNATURE_LENGTH = TG_BASE64URL_LENGTH(SIGNATURE_BYTES),
     KID_LENGTH = 8,
-    HEAD_BYTES = 56,   /* {"alg":"EdDSA","typ":"tg-pass+jwt","kid":"01234567"} and some */
+    HEAD_BYTES = 56, /* {"alg":"EdDSA","typ":"tg-pass+jwt","kid":"01234567"} and some */
     CLAIMS_BYTES = 256 + 2 * TG_MAX_SALE_NAME_BYTES + 2 * TG_MAX_USER_BYTES,
     JTI_BYTES = 24
 };
@@ -97,12 +98,14 @@ static size_t write_signed_part(const char *kid, const struct tg_pass *pass, cha
     char claims[CLAIMS_BYTES];
     size_t length = tg_base64url_encode((const uint8_t *)head, write_head(kid, head), out_text);
     out_text[length++] = '.';
-    return length + tg_base64url_encode((const uint8_t *)claims, write_claims(pass, claims), out_text + length);
+    return length + tg_base64url_encode((const uint8_t *)claims, write_claims(pass, claims),
+                                        out_text + length);
 }
 
 size_t tg_pass_sign(const struct tg_sign_key *key, const struct tg_pass *pass, char *out_text)
 {
-    assert(strlen(key->id) == KID_LENGTH && pass->user_length <= TG_MAX_USER_BYTES && pass->window <= window_max);
+    assert(strlen(key->id) == KID_LENGTH && pass->user_length <= TG_MAX_USER_BYTES &&
+           pass->window <= window_max);
     uint8_t signature[SIGNATURE_BYTES];
     size_t length = write_signed_part(key->id, pass, out_text);
     (void)crypto_sign_detached(signature, NULL, (const uint8_t *)out_text, length, key->secret);
@@ -159,7 +162,8 @@ static bool take_user(struct cursor *cursor, struct tg_pass *pass)
 static bool take_number(struct cursor *cursor, uint64_t max, uint64_t *out_value)
 {
     size_t length = 0;
-    while (cursor->at + length < cursor->end && cursor->at[length] >= '0' && cursor->at[length] <= '9') {
+    while (cursor->at + length < cursor->end && cursor->at[length] >= '0' &&
+           cursor->at[length] <= '9') {
         length++;
     }
     const char *digits = cursor->at;
@@ -173,7 +177,8 @@ static bool take_place(struct cursor *cursor, uint8_t out_place[TG_PLACE_BYTES])
     size_t length = 0;
     size_t bytes = 0;
     return take_plain(cursor, text, sizeof(text), &length) &&
-           tg_base64url_decode(text, length, out_place, TG_PLACE_BYTES, &bytes) == 0 && bytes == TG_PLACE_BYTES;
+           tg_base64url_decode(text, length, out_place, TG_PLACE_BYTES, &bytes) == 0 &&
+           bytes == TG_PLACE_BYTES;
 }
 
 static bool take_jti(struct cursor *cursor, char out_jti[TG_JTI_LENGTH + 1])
@@ -182,10 +187,12 @@ static bool take_jti(struct cursor *cursor, char out_jti[TG_JTI_LENGTH + 1])
     size_t length = 0;
     size_t bytes = 0;
     return take_plain(cursor, out_jti, TG_JTI_LENGTH + 1, &length) &&
-           tg_base64url_decode(out_jti, length, decoded, sizeof(decoded), &bytes) == 0 && bytes == sizeof(decoded);
+           tg_base64url_decode(out_jti, length, decoded, sizeof(decoded), &bytes) == 0 &&
+           bytes == sizeof(decoded);
 }
 
-/* Reads up to `event_id`: what follows says nothing new and is checked by writing the claims anew. */
+/* Reads up to `event_id`: what follows says nothing new and is checked by writing the claims anew.
+ */
 static bool read_claims(const char *text, size_t length, struct tg_pass *out_pass)
 {
     struct cursor cursor = {text, text + length};
@@ -197,10 +204,10 @@ static bool read_claims(const char *text, size_t length, struct tg_pass *out_pas
         !tg_sale_name_valid(out_pass->sale, sale_length) || !take(&cursor, "\",\"sub\":\"") ||
         !take_user(&cursor, out_pass) || !take(&cursor, "\",\"iat\":") ||
         !take_number(&cursor, window_max * WINDOW_S, &issued_s) || !take(&cursor, ",\"exp\":") ||
-        !take_number(&cursor, (window_max + WINDOWS_VALID) * WINDOW_S, &expires_s) || !take(&cursor, ",\"jti\":\"") ||
-        !take_jti(&cursor, out_pass->jti) || !take(&cursor, "\",\"place\":\"") ||
-        !take_place(&cursor, out_pass->place) || !take(&cursor, "\",\"gen\":") ||
-        !take_number(&cursor, UINT64_MAX, &out_pass->generation)) {
+        !take_number(&cursor, (window_max + WINDOWS_VALID) * WINDOW_S, &expires_s) ||
+        !take(&cursor, ",\"jti\":\"") || !take_jti(&cursor, out_pass->jti) ||
+        !take(&cursor, "\",\"place\":\"") || !take_place(&cursor, out_pass->place) ||
+        !take(&cursor, "\",\"gen\":") || !take_number(&cursor, UINT64_MAX, &out_pass->generation)) {
         return false;
     }
     out_pass->window = issued_s / WINDOW_S;
@@ -217,8 +224,9 @@ static bool read_head(const char *text, size_t length, char out_kid[KID_LENGTH +
         return false;
     }
     struct cursor cursor = {head, head + head_length};
-    return take(&cursor, HEAD_BEFORE) && take_plain(&cursor, out_kid, KID_LENGTH + 1, &kid_length) &&
-           kid_length == KID_LENGTH && take(&cursor, HEAD_AFTER) && cursor.at == cursor.end;
+    return take(&cursor, HEAD_BEFORE) &&
+           take_plain(&cursor, out_kid, KID_LENGTH + 1, &kid_length) && kid_length == KID_LENGTH &&
+           take(&cursor, HEAD_AFTER) && cursor.at == cursor.end;
 }
 
 struct parts {
@@ -246,20 +254,24 @@ static bool split(const char *text, size_t length, struct parts *out_parts)
     return true;
 }
 
-static int check_signature(const struct tg_verify_key *key, const char *text, const char *signature_text)
+static int check_signature(const struct tg_verify_key *key, const char *text,
+                           const char *signature_text)
 {
     uint8_t signature[SIGNATURE_BYTES];
     size_t length = 0;
-    if (tg_base64url_decode(signature_text, SIGNATURE_LENGTH, signature, sizeof(signature), &length) != 0) {
+    if (tg_base64url_decode(signature_text, SIGNATURE_LENGTH, signature, sizeof(signature),
+                            &length) != 0) {
         return TG_ERR_MALFORMED;
     }
     size_t signed_length = (size_t)(signature_text - 1 - text);
-    return crypto_sign_verify_detached(signature, (const uint8_t *)text, signed_length, key->public_key) == 0
+    return crypto_sign_verify_detached(signature, (const uint8_t *)text, signed_length,
+                                       key->public_key) == 0
                ? 0
                : TG_ERR_FORGED;
 }
 
-static const struct tg_verify_key *find_key(const struct tg_verify_key *keys, size_t key_count, const char *kid)
+static const struct tg_verify_key *find_key(const struct tg_verify_key *keys, size_t key_count,
+                                            const char *kid)
 {
     for (size_t i = 0; i < key_count; i++) {
         if (strcmp(keys[i].id, kid) == 0) {
@@ -269,8 +281,8 @@ static const struct tg_verify_key *find_key(const struct tg_verify_key *keys, si
     return NULL;
 }
 
-int tg_pass_verify(const struct tg_verify_key *keys, size_t key_count, const char *text, size_t length,
-                   struct tg_pass *out_pass)
+int tg_pass_verify(const struct tg_verify_key *keys, size_t key_count, const char *text,
+                   size_t length, struct tg_pass *out_pass)
 {
     struct parts parts;
     struct tg_pass pass = {0};
@@ -279,12 +291,14 @@ int tg_pass_verify(const struct tg_verify_key *keys, size_t key_count, const cha
     char kid[KID_LENGTH + 1];
     size_t claims_length = 0;
     if (!split(text, length, &parts) || !read_head(text, parts.head_length, kid) ||
-        tg_base64url_decode(parts.claims, parts.claims_length, (uint8_t *)claims, sizeof(claims), &claims_length) != 0 ||
+        tg_base64url_decode(parts.claims, parts.claims_length, (uint8_t *)claims, sizeof(claims),
+                            &claims_length) != 0 ||
         !read_claims(claims, claims_length, &pass)) {
         return TG_ERR_MALFORMED;
     }
     size_t signed_length = (size_t)(parts.signature - 1 - text);
-    if (write_signed_part(kid, &pass, again) != signed_length || memcmp(again, text, signed_length) != 0) {
+    if (write_signed_part(kid, &pass, again) != signed_length ||
+        memcmp(again, text, signed_length) != 0) {
         return TG_ERR_MALFORMED;
     }
     const struct tg_verify_key *key = find_key(keys, key_count, kid);

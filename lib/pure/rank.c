@@ -20,7 +20,8 @@ uint64_t tg_score(const uint8_t seed[32], const char entrant[TG_ENTRANT_LENGTH +
     return score;
 }
 
-bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, const char *entrant, uint64_t *out_rank)
+bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, const char *entrant,
+             uint64_t *out_rank)
 {
     if (!board->random) {
         *out_rank = index;
@@ -30,11 +31,13 @@ bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, cons
         return false;
     }
     if (early) {
-        unsigned __int128 product = (unsigned __int128)tg_score(board->seed, entrant) * board->present_at_open;
+        unsigned __int128 product =
+            (unsigned __int128)tg_score(board->seed, entrant) * board->present_at_open;
         *out_rank = (uint64_t)(product >> 64);
         return true;
     }
-    /* An index leased before the opening may be given after it: such a late one joins the end of the early ones. */
+    /* An index leased before the opening may be given after it: such a late one joins the end of
+     * the early ones. */
     uint64_t after = index > board->index_at_open ? index - board->index_at_open : 0;
     if (__builtin_add_overflow(board->present_at_open, after, out_rank)) {
         *out_rank = UINT64_MAX;
@@ -65,8 +68,9 @@ uint64_t tg_estimate_seconds(const struct tg_board_view *board, uint64_t positio
     return seconds_to_pass(position, board->pace_milli);
 }
 
-/* Near (4 s): every second. Within 20 s, or when what remains would be gone within 10 s: every 2 s. Farther: a tenth of the
- * way, at most 30 s. Nobody moves (pace 0): the turn is not near, but the next change is worth hearing soon: 5 s. */
+/* Near (4 s): every second. Within 20 s, or when what remains would be gone within 10 s: every 2 s.
+ * Farther: a tenth of the way, at most 30 s. Nobody moves (pace 0): the turn is not near, but the
+ * next change is worth hearing soon: 5 s. */
 uint32_t tg_poll_seconds(uint64_t position, uint64_t pace_milli, uint64_t remaining)
 {
     enum { NEAR_S = 4, SOON_S = 20, LITTLE_S = 10, FROZEN_POLL_S = 5, POLL_S_MAX = 30 };

@@ -7,7 +7,7 @@
 
 static const struct tg_reason_row rows[TG_REASON_COUNT] = {
     [TG_REASON_NONE] = {"", 200, TG_RETRY_NEVER, "Done", "The request was carried out."},
-#define TG_REASON(id, code_, status_, retry_, title_, detail_) \
+#define TG_REASON(id, code_, status_, retry_, title_, detail_)                                     \
     [TG_REASON_##id] = {code_, status_, TG_RETRY_##retry_, title_, detail_},
 #include "catalog/reasons.def"
 #undef TG_REASON

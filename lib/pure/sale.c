@@ -62,8 +62,8 @@ int tg_sale_pause(struct tg_sale *sale, const char *id, const char *cause)
     if (id_length == 0 || id_length > TG_BASE32_ID_LENGTH) {
         return TG_ERR_RANGE;
     }
-    if (names_pause(sale->own_pauses, sale->own_pause_count, id) || names_pause(sale->pauses, sale->pause_count, id) ||
-        lifted(sale, id)) {
+    if (names_pause(sale->own_pauses, sale->own_pause_count, id) ||
+        names_pause(sale->pauses, sale->pause_count, id) || lifted(sale, id)) {
         return 0; /* a replay of a pause that is known, or known to be over */
     }
     if (sale->own_pause_count == TG_MAX_PAUSES) {

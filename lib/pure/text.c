@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static const char base64url_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+static const char base64url_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 static const char base32_digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -43,10 +44,12 @@ static int base64url_value(char digit)
     return digit == '-' ? 62 : digit == '_' ? 63 : -1;
 }
 
-int tg_base64url_decode(const char *text, size_t text_length, uint8_t *out_data, size_t capacity, size_t *out_length)
+int tg_base64url_decode(const char *text, size_t text_length, uint8_t *out_data, size_t capacity,
+                        size_t *out_length)
 {
     /* One digit alone carries less than a byte; 5 or more left-over bits are such a digit. */
-    if (text_length % 4 == 1 || text_length / 4 > capacity / 3 || text_length / 4 * 3 + text_length % 4 > capacity + 1) {
+    if (text_length % 4 == 1 || text_length / 4 > capacity / 3 ||
+        text_length / 4 * 3 + text_length % 4 > capacity + 1) {
         return TG_ERR_MALFORMED;
     }
     uint32_t bits = 0;
@@ -148,7 +151,8 @@ int tg_hex_decode(const char *text, size_t text_length, uint8_t *out_data, size_
     return 0;
 }
 
-/* Bytes of the UTF-8 sequence at data (length > 0), 0 when it is not one. Source: RFC 3629 section 4. */
+/* Bytes of the UTF-8 sequence at data (length > 0), 0 when it is not one. Source: RFC 3629
+ * section 4. */
 static size_t utf8_sequence(const uint8_t *data, size_t length)
 {
     uint8_t first = data[0];
@@ -162,8 +166,10 @@ static size_t utf8_sequence(const uint8_t *data, size_t length)
     if (count > length) {
         return 0;
     }
-    uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;   /* below: overlong */
-    uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;  /* above: surrogate, beyond U+10FFFF */
+    uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80; /* below: overlong */
+    uint8_t high = first == 0xed   ? 0x9f
+                   : first == 0xf4 ? 0x8f
+                                   : 0xbf; /* above: surrogate, beyond U+10FFFF */
     if (data[1] < low || data[1] > high) {
         return 0;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Binary form: version, key id, nonce, then sealed: sale (length, bytes), generation, holder (kind, length, bytes), arrived,
- * index, early, lane. Numbers are 8 bytes big-endian; version and key id are authenticated beside. */
+ * Binary form: version, key id, nonce, then sealed: sale (length, bytes), generation, holder (kind,
+ * length, bytes), arrived, index, early, lane. Numbers are 8 bytes big-endian; version and key id
+ * are authenticated beside. */
 #include "lib/pure/ticket.h"
 
 #include <assert.h>
@@ -17,7 +18,8 @@ enum {
     VISITOR_BYTES = 16
 };
 
-static_assert((int)TG_TICKET_NONCE_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_NPUBBYTES, "nonce");
+static_assert((int)TG_TICKET_NONCE_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
+              "nonce");
 static_assert((int)TG_KEY_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "key");
 static_assert(TG_BASE64URL_LENGTH(OUTER_BYTES_MAX) <= TG_MAX_TICKET_BYTES, "longest ticket");
 
@@ -69,10 +71,11 @@ size_t tg_ticket_seal(const struct tg_key_ring *ring, const struct tg_ticket *ti
     size_t inner_length = write_inner(ticket, inner);
     unsigned long long sealed_length = 0;
     memcpy(outer + OPEN_BYTES, nonce, TG_TICKET_NONCE_BYTES);
-    (void)crypto_aead_xchacha20poly1305_ietf_encrypt(outer + OPEN_BYTES + TG_TICKET_NONCE_BYTES, &sealed_length, inner,
-                                                     inner_length, outer, OPEN_BYTES, NULL, nonce,
-                                                     ring->keys[0].key);
-    return tg_base64url_encode(outer, OPEN_BYTES + TG_TICKET_NONCE_BYTES + (size_t)sealed_length, out_text);
+    (void)crypto_aead_xchacha20poly1305_ietf_encrypt(outer + OPEN_BYTES + TG_TICKET_NONCE_BYTES,
+                                                     &sealed_length, inner, inner_length, outer,
+                                                     OPEN_BYTES, NULL, nonce, ring->keys[0].key);
+    return tg_base64url_encode(outer, OPEN_BYTES + TG_TICKET_NONCE_BYTES + (size_t)sealed_length,
+                               out_text);
 }
 
 static const uint8_t *find_key(const struct tg_key_ring *ring, uint8_t id)
@@ -100,7 +103,8 @@ static bool holder_valid(const struct tg_holder *holder)
 static int read_inner(const uint8_t *inner, size_t length, struct tg_ticket *out_ticket)
 {
     struct tg_ticket ticket = {0};
-    if (length < FIXED_BYTES || inner[0] > TG_MAX_SALE_NAME_BYTES || length < (size_t)FIXED_BYTES + inner[0]) {
+    if (length < FIXED_BYTES || inner[0] > TG_MAX_SALE_NAME_BYTES ||
+        length < (size_t)FIXED_BYTES + inner[0]) {
         return TG_ERR_MALFORMED;
     }
     size_t sale_length = inner[0];
@@ -110,15 +114,16 @@ static int read_inner(const uint8_t *inner, size_t length, struct tg_ticket *out
     ticket.holder.kind = (enum tg_holder_kind)at[8];
     ticket.holder.length = at[9];
     at += 10;
-    if (ticket.holder.length > TG_MAX_USER_BYTES || length != FIXED_BYTES + sale_length + ticket.holder.length) {
+    if (ticket.holder.length > TG_MAX_USER_BYTES ||
+        length != FIXED_BYTES + sale_length + ticket.holder.length) {
         return TG_ERR_MALFORMED;
     }
     memcpy(ticket.holder.bytes, at, ticket.holder.length);
     at += ticket.holder.length;
     ticket.arrived.ms = (int64_t)read_number(at);
     ticket.index = read_number(at + 8);
-    if (at[16] > 1 || at[17] > TG_LANE_DECOY || ticket.arrived.ms < 0 || !holder_valid(&ticket.holder) ||
-        !tg_sale_name_valid(ticket.sale, sale_length)) {
+    if (at[16] > 1 || at[17] > TG_LANE_DECOY || ticket.arrived.ms < 0 ||
+        !holder_valid(&ticket.holder) || !tg_sale_name_valid(ticket.sale, sale_length)) {
         return TG_ERR_MALFORMED;
     }
     ticket.early = at[16] == 1;
@@ -127,7 +132,8 @@ static int read_inner(const uint8_t *inner, size_t length, struct tg_ticket *out
     return 0;
 }
 
-int tg_ticket_open(const struct tg_key_ring *ring, const char *text, size_t length, struct tg_ticket *out_ticket)
+int tg_ticket_open(const struct tg_key_ring *ring, const char *text, size_t length,
+                   struct tg_ticket *out_ticket)
 {
     uint8_t outer[OUTER_BYTES_MAX];
     uint8_t inner[INNER_BYTES_MAX];
@@ -135,15 +141,17 @@ int tg_ticket_open(const struct tg_key_ring *ring, const char *text, size_t leng
     unsigned long long inner_length = 0;
     if (length > TG_MAX_TICKET_BYTES ||
         tg_base64url_decode(text, length, outer, sizeof(outer), &outer_length) != 0 ||
-        outer_length < OPEN_BYTES + TG_TICKET_NONCE_BYTES + TAG_BYTES + FIXED_BYTES || outer[0] != VERSION) {
+        outer_length < OPEN_BYTES + TG_TICKET_NONCE_BYTES + TAG_BYTES + FIXED_BYTES ||
+        outer[0] != VERSION) {
         return TG_ERR_MALFORMED;
     }
     const uint8_t *key = find_key(ring, outer[1]);
     const uint8_t *nonce = outer + OPEN_BYTES;
     const uint8_t *sealed = nonce + TG_TICKET_NONCE_BYTES;
-    if (key == NULL || crypto_aead_xchacha20poly1305_ietf_decrypt(
-                           inner, &inner_length, NULL, sealed, outer_length - OPEN_BYTES - TG_TICKET_NONCE_BYTES, outer,
-                           OPEN_BYTES, nonce, key) != 0) {
+    if (key == NULL ||
+        crypto_aead_xchacha20poly1305_ietf_decrypt(
+            inner, &inner_length, NULL, sealed, outer_length - OPEN_BYTES - TG_TICKET_NONCE_BYTES,
+            outer, OPEN_BYTES, nonce, key) != 0) {
         return TG_ERR_FORGED;
     }
     return read_inner(inner, (size_t)inner_length, out_ticket);
