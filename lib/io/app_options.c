@@ -7,9 +7,11 @@
 
 static const struct tg_setting common_rows[] = {
 #define TG_SETTINGS_OF struct tg_common_settings
-#include "catalog/settings.def"
-#include "lib/io/config_end.h"
 #include "lib/io/config_rows.h"
+
+#include "catalog/settings.def"
+
+#include "lib/io/config_end.h"
 };
 
 enum { COMMON_COUNT = sizeof(common_rows) / sizeof(common_rows[0]) };

@@ -8,7 +8,9 @@
 
 struct tg_common_settings {
 #include "lib/io/config_members.h"
+
 #include "catalog/settings.def"
+
 #include "lib/io/config_end.h"
 };
 
