@@ -30,9 +30,11 @@ struct tg_bus_incoming; /* one received message; owned by the handler until repl
 /* Connects without blocking the loop for more than `connect_ms`; reconnects for ever. Returns 0 or a negative error. */
 TG_MUST_CHECK int tg_bus_open(uv_loop_t *loop, const char *url, const char *daemon, const char *instance,
                               struct tg_bus **out_bus);
-/* Sends what is buffered and closes. NULL is fine. */
+/* Sends what is buffered and closes; no callback runs after it. Run the loop until it is empty: closing ends there. NULL is fine. */
 struct tg_bus *tg_bus_free(struct tg_bus *bus);
 bool tg_bus_connected(const struct tg_bus *bus);
+/* Connected, and no pending limit was reached in the last 5 s: what readiness asks. */
+bool tg_bus_healthy(const struct tg_bus *bus);
 
 /* Handles a message. Takes the message over: ends with tg_bus_reply or tg_bus_release, now or later. */
 typedef void tg_bus_handler(void *context, struct tg_bus_incoming *take_incoming);

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/io/bus_inner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+enum { REOPEN_MS = 1000, FLUSH_MS_MAX = 500, SLOW_MEMORY_US = 5000000 };
+
+bool tg_bus_connected(const struct tg_bus *bus)
+{
+    return bus->connection != NULL && !bus->freeing && atomic_load(&bus->link.attached) &&
+           atomic_load(&bus->link.announced);
+}
+
+bool tg_bus_healthy(const struct tg_bus *bus)
+{
+    return tg_bus_connected(bus) &&
+           (bus->slow_us == 0 || tg_now_us() - bus->slow_us > SLOW_MEMORY_US);
+}
+
+struct tg_series *bus_series(struct tg_series **slot, enum tg_metric metric, const char *label)
+{
+    if (*slot == NULL) {
+        *slot = tg_metric_series(metric, label);
+    }
+    return *slot;
+}
+
+static void make_subscription(struct tg_bus *bus, struct bus_subscription *subscription)
+{
+    natsSubscription *handle = NULL;
+    natsStatus s;
+
+    if (subscription->queue == NULL) {
+        s = natsConnection_SubscribeSync(&handle, bus->connection, subscription->subject);
+    } else {
+        s = natsConnection_QueueSubscribeSync(&handle, bus->connection, subscription->subject,
+                                              subscription->queue);
+    }
+    if (s == NATS_OK) {
+        subscription->handle = handle;
+        natsSubscription_SetPendingLimits(handle, TG_MAX_BUS_PENDING, -1);
+    }
+}
+
+static void make_subscriptions(struct tg_bus *bus)
+{
+    for (size_t i = 0; i < bus->subscription_count && tg_bus_connected(bus); i++) {
+        if (bus->subscriptions[i].handle == NULL) {
+            make_subscription(bus, &bus->subscriptions[i]);
+        }
+    }
+}
+
+int bus_subscribe(struct tg_bus *bus, const struct bus_subscription *wanted,
+                  struct bus_subscription **out_subscription)
+{
+    struct bus_subscription *subscription;
+
+    if (bus->subscription_count == BUS_SUBSCRIPTIONS) {
+        return TG_ERR_FULL;
+    }
+    subscription = &bus->subscriptions[bus->subscription_count++];
+    *subscription = *wanted;
+    make_subscriptions(bus);
+    if (out_subscription != NULL) {
+        *out_subscription = subscription;
+    }
+    return 0;
+}
+
+static void forget_connection(struct tg_bus *bus)
+{
+    for (size_t i = 0; i < bus->subscription_count; i++) {
+        natsSubscription_Destroy(bus->subscriptions[i].handle);
+        bus->subscriptions[i].handle = NULL;
+    }
+    if (bus->connection != NULL) {
+        natsConnection_Destroy(bus->connection);
+        bus->connection = NULL;
+    }
+    bus_link_drop(&bus->link);
+}
+
+static void on_reopen(uv_timer_t *timer);
+
+/* Blocks for the connect time-out at most; goes on trying in the library's thread. */
+static int connect_now(struct tg_bus *bus)
+{
+    natsOptions *options = NULL;
+    natsStatus s;
+    int error;
+
+    if (natsOptions_Create(&options) != NATS_OK) {
+        return -ENOMEM;
+    }
+    error = bus_link_options(bus, bus->url, options);
+    if (error != 0) {
+        natsOptions_Destroy(options);
+        return error;
+    }
+    atomic_store(&bus->link.closed, false);
+    s = natsConnection_Connect(&bus->connection, options);
+    natsOptions_Destroy(options);
+    if (s == NATS_OK) {
+        atomic_store(&bus->link.announced, true);
+    } else if (s == NATS_INVALID_ARG || s == NATS_ADDRESS_MISSING || s == NATS_NO_MEMORY) {
+        return TG_ERR_SETTING;
+    } else if (s != NATS_NOT_YET_CONNECTED) {
+        bus->connection = NULL;
+        uv_timer_start(&bus->reopen, on_reopen, REOPEN_MS, 0);
+    }
+    bus_link_apply(bus);
+    bus_look(bus);
+    return 0;
+}
+
+static void on_reopen(uv_timer_t *timer)
+{
+    struct tg_bus *bus = timer->data;
+
+    if (connect_now(bus) != 0) {
+        uv_timer_start(&bus->reopen, on_reopen, REOPEN_MS, 0);
+    }
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct tg_bus *bus = handle->data;
+
+    if (--bus->handles_open > 0) {
+        return;
+    }
+    uv_mutex_destroy(&bus->link.lock);
+    bus_arena_free(&bus->scratch);
+    free(bus->calls.table);
+    free(bus->url);
+    free(bus);
+}
+
+/* The library has made its last call: nothing but the loop's own handles are left. */
+static void finish(struct tg_bus *bus)
+{
+    if (bus->link.fd_next >= 0) {
+        bus_link_apply(bus);
+        bus_link_drop(&bus->link);
+    }
+    uv_close((uv_handle_t *)&bus->link.wake, on_handle_closed);
+    uv_close((uv_handle_t *)&bus->tick, on_handle_closed);
+    uv_close((uv_handle_t *)&bus->reopen, on_handle_closed);
+    uv_close((uv_handle_t *)&bus->check, on_handle_closed);
+    uv_close((uv_handle_t *)&bus->idle, on_handle_closed);
+}
+
+void bus_look(struct tg_bus *bus)
+{
+    unsigned slow = atomic_exchange(&bus->link.slow, 0);
+    bool up = tg_bus_connected(bus);
+
+    if (slow > 0) {
+        bus->slow_us = tg_now_us();
+        tg_metric_add(TG_METRIC_BUS_SLOW, "", slow);
+    }
+    if (bus->freeing) {
+        if (atomic_load(&bus->link.closed) &&
+            !uv_is_closing((const uv_handle_t *)&bus->link.wake)) {
+            finish(bus);
+        }
+        return;
+    }
+    if (atomic_load(&bus->link.closed) && bus->connection != NULL) {
+        forget_connection(bus); /* refused credentials end the library's own retries */
+        uv_timer_start(&bus->reopen, on_reopen, REOPEN_MS, 0);
+    }
+    if (up) {
+        make_subscriptions(bus);
+    }
+    if (up == bus->up) {
+        return;
+    }
+    bus->up = up;
+    tg_metric_set(TG_METRIC_BUS_CONNECTED, "", up ? 1 : 0);
+    if (!up) {
+        bus_calls_fail(bus, TG_ERR_DISCONNECTED);
+    }
+}
+
+static void dispatch(struct tg_bus *bus, struct bus_subscription *subscription, natsMsg *message)
+{
+    switch (subscription->duty) {
+    case BUS_DUTY_SERVE:
+        bus_serve_message(bus, subscription, message);
+        return;
+    case BUS_DUTY_INBOX:
+        bus_calls_reply(bus, message);
+        break;
+    case BUS_DUTY_SERVICE:
+        bus_service_answer(bus, subscription->verb, message);
+        break;
+    }
+    natsMsg_Destroy(message);
+}
+
+/* At most BUS_DRAIN_MESSAGES; true when more are waiting. */
+static bool drain_one(struct tg_bus *bus, struct bus_subscription *subscription)
+{
+    uint64_t queued = 0;
+    natsMsg *message;
+
+    if (subscription->handle == NULL ||
+        natsSubscription_QueuedMsgs(subscription->handle, &queued) != NATS_OK) {
+        return false;
+    }
+    for (uint64_t i = 0; i < queued && i < BUS_DRAIN_MESSAGES; i++) {
+        if (subscription->handle == NULL ||
+            natsSubscription_NextMsg(&message, subscription->handle, 0) != NATS_OK) {
+            return false;
+        }
+        dispatch(bus, subscription, message);
+        if (bus->freeing) {
+            return false;
+        }
+    }
+    return queued > BUS_DRAIN_MESSAGES;
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    (void)idle; /* only keeps the loop from sleeping; the check handle drains */
+}
+
+void bus_drain(struct tg_bus *bus)
+{
+    bool more = false;
+
+    for (size_t i = 0; i < bus->subscription_count && !bus->freeing; i++) {
+        more |= drain_one(bus, &bus->subscriptions[i]);
+    }
+    if (bus->freeing) {
+        return;
+    }
+    if (more) {
+        uv_idle_start(&bus->idle, on_idle);
+    } else {
+        uv_idle_stop(&bus->idle);
+    }
+}
+
+static void on_check(uv_check_t *check)
+{
+    struct tg_bus *bus = check->data;
+
+    if (uv_is_active((const uv_handle_t *)&bus->idle)) {
+        bus_drain(bus);
+    }
+    if (!bus->freeing && bus->up != tg_bus_connected(bus)) {
+        bus_look(bus);
+    }
+    if (!bus->freeing) {
+        bus_calls_expire(bus);
+    }
+}
+
+static int open_handles(struct tg_bus *bus, uv_loop_t *loop)
+{
+    int error = bus_link_open(bus, loop);
+
+    if (error != 0) {
+        return error;
+    }
+    bus->handles_open = 5;
+    uv_timer_init(loop, &bus->tick);
+    uv_timer_init(loop, &bus->reopen);
+    uv_check_init(loop, &bus->check);
+    uv_idle_init(loop, &bus->idle);
+    bus->tick.data = bus->reopen.data = bus->check.data = bus->idle.data = bus;
+    uv_check_start(&bus->check, on_check);
+    uv_unref((uv_handle_t *)&bus->check);
+    return 0;
+}
+
+static int fill(struct tg_bus *bus, const char *url, const char *daemon, const char *instance)
+{
+    struct bus_subscription inbox = {.duty = BUS_DUTY_INBOX};
+
+    if (snprintf(bus->daemon, sizeof(bus->daemon), "%s", daemon) >= (int)sizeof(bus->daemon) ||
+        snprintf(bus->instance, sizeof(bus->instance), "%s", instance) >=
+            (int)sizeof(bus->instance) ||
+        !tg_sale_name_valid(daemon, strlen(daemon)) ||
+        !tg_sale_name_valid(instance, strlen(instance))) {
+        return TG_ERR_RANGE;
+    }
+    bus->url = strdup(url);
+    if (bus->url == NULL) {
+        return -ENOMEM;
+    }
+    bus->started = tg_now_wall();
+    snprintf(bus->inbox, sizeof(bus->inbox), "_INBOX.tidegate.%s.", bus->instance);
+    snprintf(inbox.subject, sizeof(inbox.subject), "%s*", bus->inbox);
+    if (bus_subscribe(bus, &inbox, NULL) != 0 || bus_service_open(bus) != 0) {
+        return TG_ERR_FULL;
+    }
+    return bus_calls_open(&bus->calls);
+}
+
+int tg_bus_open(uv_loop_t *loop, const char *url, const char *daemon, const char *instance,
+                struct tg_bus **out_bus)
+{
+    struct tg_bus *bus = calloc(1, sizeof(*bus));
+    int error;
+
+    if (bus == NULL) {
+        return -ENOMEM;
+    }
+    error = fill(bus, url, daemon, instance);
+    if (error == 0) {
+        error = open_handles(bus, loop);
+    }
+    if (error != 0) {
+        free(bus->calls.table);
+        free(bus->url);
+        free(bus);
+        return error;
+    }
+    tg_metric_set(TG_METRIC_BUS_CONNECTED, "", 0);
+    error = connect_now(bus);
+    if (error != 0) {
+        tg_bus_free(bus);
+        return error;
+    }
+    *out_bus = bus;
+    return 0;
+}
+
+/* Hands what is buffered to the kernel: the library would wait for a PONG that only our loop could read. */
+static void flush(struct tg_bus *bus)
+{
+    uint64_t until_us = tg_now_us() + FLUSH_MS_MAX * 1000;
+
+    while (tg_bus_connected(bus) && natsConnection_Buffered(bus->connection) > 0 &&
+           tg_now_us() < until_us) {
+        struct pollfd writable = {.fd = bus->link.poll_fd, .events = POLLOUT};
+        if (bus->link.poll == NULL || poll(&writable, 1, FLUSH_MS_MAX) <= 0) {
+            return;
+        }
+        natsConnection_ProcessWriteEvent(bus->connection);
+    }
+}
+
+struct tg_bus *tg_bus_free(struct tg_bus *bus)
+{
+    bool never;
+
+    if (bus == NULL || bus->freeing) {
+        return NULL;
+    }
+    flush(bus);
+    never = bus->connection == NULL;
+    bus->freeing = true;
+    uv_timer_stop(&bus->tick);
+    uv_timer_stop(&bus->reopen);
+    uv_check_stop(&bus->check);
+    uv_idle_stop(&bus->idle);
+    bus_serve_free(bus);
+    forget_connection(bus);
+    if (never) {
+        atomic_store(&bus->link.closed, true);
+    }
+    bus_look(bus);
+    return NULL;
+}
