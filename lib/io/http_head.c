@@ -23,6 +23,11 @@ static enum tg_reason check_request_line(const char *line, size_t length)
     if (memcmp(version, " HTTP/1.", 8) != 0 || (version[8] != '0' && version[8] != '1')) {
         return TG_REASON_MALFORMED;
     }
+    /* llhttp takes several spaces after the method for one. */
+    const char *space = memchr(line, ' ', length);
+    if (memchr(space + 1, ' ', (size_t)(line + length - space - 1)) != version || version == space + 1) {
+        return TG_REASON_MALFORMED;
+    }
     return TG_REASON_NONE;
 }
 
@@ -172,7 +177,7 @@ static enum tg_reason finish_header(char *text, struct tg_http_header *header, u
         return TG_REASON_MALFORMED;
     }
     name[header->name_length] = '\0';
-    if (header->value == 0) { /* empty value: the NUL of the name serves */
+    if (value_length == 0) { /* the NUL of the name serves */
         header->value = (uint16_t)(header->name + header->name_length);
         return TG_REASON_NONE;
     }
