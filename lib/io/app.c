@@ -200,6 +200,15 @@ static int open_handles(struct tg_app *app)
     return error;
 }
 
+/* A peer that went away is an error of the write, not the end of the process. */
+static void ignore_broken_pipes(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (sigaction(SIGPIPE, &ignore, NULL) != 0) {
+        abort(); /* only possible with a wrong signal number */
+    }
+}
+
 /* Connections are descriptors: take what the system allows. */
 static void raise_descriptor_limit(void)
 {
@@ -262,7 +271,7 @@ static void finish_loop(struct tg_app *app)
 static int run(struct tg_app *app)
 {
     tg_log_open(app->spec->name, app->instance, app->log_level);
-    signal(SIGPIPE, SIG_IGN);
+    ignore_broken_pipes();
     raise_descriptor_limit();
     if (sodium_init() < 0 || uv_loop_init(&app->loop) != 0) {
         tg_log(TG_LOG_ERROR, "app.start_failed",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one lifecycle of every daemon: options, settings, log, loop, admin port, bus, signals, readiness, drain.
- * Starting -> Ready -> Draining -> Flushing -> Stopped. A second TERM exits at once. Bad settings exit 78 before any socket. */
+ * The one lifecycle of every daemon: options, settings, log, loop, admin port, bus, signals,
+ * readiness, drain. Starting -> Ready -> Draining -> Flushing -> Stopped. A second TERM exits at
+ * once. Bad settings exit 78 before any socket. */
 #ifndef TG_IO_APP_H
 #define TG_IO_APP_H
 
@@ -18,10 +19,12 @@ struct tg_app_spec {
     const char *summary;           /* one sentence for --help */
     const struct tg_setting *rows; /* the daemon's own */
     size_t row_count;
-    void *settings;                /* its settings struct, filled before start */
-    /* Bus connected and loop running soon: open stores, serve subjects, start timers. 0 or a negative error (fatal). */
+    void *settings; /* its settings struct, filled before start */
+    /* Bus connected and loop running soon: open stores, serve subjects, start timers. 0 or a
+     * negative error (fatal). */
     int (*start)(struct tg_app *app, void *context);
-    /* True when it *is* ready; `out_why` names what is missing (static text). Asked on every /readyz. */
+    /* True when it *is* ready; `out_why` names what is missing (static text). Asked on every
+     * /readyz. */
     bool (*ready)(void *context, const char **out_why);
     /* Stop taking new work. */
     void (*drain)(void *context);
@@ -29,10 +32,11 @@ struct tg_app_spec {
     size_t (*busy)(void *context);
     void (*stop)(void *context);
     void *context;
-    bool without_bus;              /* tools and tests */
+    bool without_bus; /* tools and tests */
 };
 
-/* main() of every daemon: returns the exit code. Options: --help --version --check-config --healthcheck. */
+/* main() of every daemon: returns the exit code. Options: --help --version --check-config
+ * --healthcheck. */
 int tg_app_main(int argc, char **argv, const struct tg_app_spec *spec);
 
 uv_loop_t *tg_app_loop(struct tg_app *app);
@@ -43,7 +47,8 @@ const char *tg_app_instance(const struct tg_app *app);
 bool tg_app_draining(const struct tg_app *app);
 
 /* A repeating timer owned by the app. period >= 1 ms. Returns 0 or a negative error. */
-int tg_app_every(struct tg_app *app, uint64_t period_ms, void (*tick)(void *context), void *context);
+int tg_app_every(struct tg_app *app, uint64_t period_ms, void (*tick)(void *context),
+                 void *context);
 
 /* A fatal condition found while running: logs it and begins the drain with this exit code. */
 void tg_app_fail(struct tg_app *app, const char *event, int error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of lib/io/app (app.c, app_options.c, app_admin.c, app_health.c) share. For them only. */
+ * What the parts of lib/io/app (app.c, app_options.c, app_admin.c, app_health.c) share. For them
+ * only. */
 #ifndef TG_IO_APP_PARTS_H
 #define TG_IO_APP_PARTS_H
 
@@ -35,8 +36,8 @@ struct tg_app {
     struct tg_http_server *admin;
     enum app_phase phase;
     bool was_ready;
-    bool failed;             /* tg_app_fail was called */
-    uint64_t phase_ends_ms;  /* loop time: end of the lead, then of the flush */
+    bool failed;            /* tg_app_fail was called */
+    uint64_t phase_ends_ms; /* loop time: end of the lead, then of the flush */
     uint64_t pulse_due_us;
     uv_signal_t on_term, on_int;
     uv_timer_t pulse;
@@ -51,14 +52,16 @@ enum app_action app_parse_options(int argc, char **argv, const struct tg_app_spe
 void app_print_help(FILE *out, const struct tg_app_spec *spec);
 /* Prints every setting with its present value. */
 void app_print_settings(FILE *out, const struct tg_app *app);
-/* Common and own settings, log level, instance. 0 or TG_ERR_SETTING; every fault told to `errors`. */
+/* Common and own settings, log level, instance. 0 or TG_ERR_SETTING; every fault told to `errors`.
+ */
 TG_MUST_CHECK int app_load_settings(struct tg_app *app, FILE *errors);
 
 /* app_admin.c: true when the daemon is ready; `out_why` static text, "" when ready. */
 bool app_is_ready(struct tg_app *app, const char **out_why);
 TG_MUST_CHECK int app_admin_open(struct tg_app *app);
 
-/* app_health.c: asks the admin port of a running daemon; the exit code. Blocks for at most two seconds. */
+/* app_health.c: asks the admin port of a running daemon; the exit code. Blocks for at most two
+ * seconds. */
 int app_health(const struct tg_common_settings *settings);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Turns the rows of a settings.def into entries of a `struct tg_setting` table for TG_SETTINGS_OF. No guard. See config.h. */
+ * Turns the rows of a settings.def into entries of a `struct tg_setting` table for TG_SETTINGS_OF.
+ * No guard. See config.h. */
 #define TG_TEXT(name_, default_value, help_)                                                       \
     {.name = #name_,                                                                               \
      .kind = TG_SETTING_TEXT,                                                                      \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counters, gauges and histograms of catalog/metrics.def, kept in one table, printed as Prometheus text 0.0.4. */
+ * Counters, gauges and histograms of catalog/metrics.def, kept in one table, printed as Prometheus
+ * text 0.0.4. */
 #ifndef TG_IO_METRICS_H
 #define TG_IO_METRICS_H
 
@@ -12,8 +13,9 @@ enum tg_metric {
     TG_METRIC_COUNT
 };
 
-/* `label` is the value of the metric's one label, "" where it has none. At most 128 values per metric; further ones are
- * counted under "other". Cost: one hash look-up, about 30 ns; resolve once where hot. */
+/* `label` is the value of the metric's one label, "" where it has none. At most 128 values per
+ * metric; further ones are counted under "other". Cost: one hash look-up, about 30 ns; resolve once
+ * where hot. */
 void tg_metric_add(enum tg_metric metric, const char *label, uint64_t amount);
 void tg_metric_set(enum tg_metric metric, const char *label, double value);
 void tg_metric_observe_us(enum tg_metric metric, const char *label, uint64_t us);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The clocks and the entropy of this machine. The only place that reads them; cores get times as arguments. */
+ * The clocks and the entropy of this machine. The only place that reads them; cores get times as
+ * arguments. */
 #ifndef TG_IO_NOW_H
 #define TG_IO_NOW_H
 
@@ -9,7 +10,8 @@ struct tg_wall tg_now_wall(void);
 struct tg_mono tg_now_mono(void);
 uint64_t tg_now_us(void); /* monotonic, for latencies */
 
-/* Random bytes from a pool refilled by the kernel (64 KiB at a time); aborts when the kernel has none. */
+/* Random bytes from a pool refilled by the kernel (64 KiB at a time); aborts when the kernel has
+ * none. */
 void tg_random(void *out_bytes, size_t length);
 
 #endif

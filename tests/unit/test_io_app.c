@@ -139,7 +139,7 @@ static void launch_and_wait(struct child *child)
     expect_log(child, "\"admin_port\":");
     expect_log(child, "\"app.started\"");
     const char *port = strstr(child->text, "\"admin_port\":");
-    child->port = atoi(port + strlen("\"admin_port\":"));
+    child->port = (int)strtol(port + strlen("\"admin_port\":"), NULL, 10);
     assert_in_range(child->port, 1, 65535);
 }
 
@@ -177,7 +177,7 @@ static int ask(const struct child *child, const char *request_line, char out_ans
             length += (size_t)got;
         }
         out_answer[length] = '\0';
-        status = length > 12 ? atoi(out_answer + 9) : 0;
+        status = length > 12 ? (int)strtol(out_answer + 9, NULL, 10) : 0;
     }
     close(fd);
     return status;
@@ -341,7 +341,10 @@ static void the_healthcheck_asks_the_running_one(void **state)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN);
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (sigaction(SIGPIPE, &ignore, NULL) != 0) {
+        return EXIT_FAILURE;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(it_starts_serves_and_stops, begin),
         cmocka_unit_test_setup(case_50_not_ready_is_alive, begin),
