@@ -9,7 +9,8 @@ static void stand_by(struct tg_term *term, struct tg_mono now)
     term->since = now;
 }
 
-void tg_term_begin(struct tg_term *term, const char *instance, struct tg_mono now, uint32_t jitter_ms)
+void tg_term_begin(struct tg_term *term, const char *instance, struct tg_mono now,
+                   uint32_t jitter_ms)
 {
     memset(term, 0, sizeof *term);
     strncpy(term->instance, instance, sizeof term->instance - 1);

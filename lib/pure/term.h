@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Active/standby by numbered terms over a bus that may lose, delay and repeat: the rule the queue and admission brains share.
- * A standby that hears nobody for 1.5 s (plus jitter) collects what is known for 0.5 s, claims the next number, listens 0.3 s
- * for a rival with the same idea, and only then acts. Whoever learns of a higher number steps down. A process that was frozen
- * or cut off for a second cannot know whether it was replaced: it steps down before it does anything else.
- * Nothing here makes two brains impossible; it makes the second one harmless, because everybody ignores lower numbers. */
+ * Active/standby by numbered terms over a bus that may lose, delay and repeat: the rule the queue
+ * and admission brains share. A standby that hears nobody for 1.5 s (plus jitter) collects what is
+ * known for 0.5 s, claims the next number, listens 0.3 s for a rival with the same idea, and only
+ * then acts. Whoever learns of a higher number steps down. A process that was frozen or cut off for
+ * a second cannot know whether it was replaced: it steps down before it does anything else. Nothing
+ * here makes two brains impossible; it makes the second one harmless, because everybody ignores
+ * lower numbers. */
 #ifndef TG_PURE_TERM_H
 #define TG_PURE_TERM_H
 
@@ -38,16 +40,19 @@ struct tg_term {
 };
 
 /* A standby that knows no number yet. `instance`: 1..32 bytes, unique among peers. */
-void tg_term_begin(struct tg_term *term, const char *instance, struct tg_mono now, uint32_t jitter_ms);
+void tg_term_begin(struct tg_term *term, const char *instance, struct tg_mono now,
+                   uint32_t jitter_ms);
 
 /* Call at least every 200 ms. `connected`: messages can arrive. Cost: constant. */
 void tg_term_tick(struct tg_term *term, struct tg_mono now, bool connected, uint32_t jitter_ms);
 
-/* Call before handling anything else: a process that was frozen becomes a standby here, not after its next tick. */
+/* Call before handling anything else: a process that was frozen becomes a standby here, not after
+ * its next tick. */
 void tg_term_check(struct tg_term *term, struct tg_mono now);
 
-/* A message of an active or settling peer. Equal numbers: the smaller instance name stays. Own messages that come back are
- * evidence of their number, not of a peer. Returns true when the message counts (its number is not lower than ours). */
+/* A message of an active or settling peer. Equal numbers: the smaller instance name stays. Own
+ * messages that come back are evidence of their number, not of a peer. Returns true when the
+ * message counts (its number is not lower than ours). */
 bool tg_term_heard(struct tg_term *term, uint64_t number, const char *instance, struct tg_mono now);
 
 /* Evidence that a number was in use, from somebody who is not a brain. */

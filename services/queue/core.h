@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The order of people of one sale: which indexes edges may give, how far the watermark is, what the
+ * board says. Decides only: no clock, no randomness, no heap, no I/O. Events in, actions out; all
+ * counts are integers.
+ *
+ * Keeps nothing that must survive: a new brain continues from what edges saw (presence) and what
+ * its peers announced. */
+#ifndef QUEUE_CORE_H
+#define QUEUE_CORE_H
+
+#include "lib/pure/clock.h"
+#include "lib/pure/limit.h"
+#include "lib/pure/reason.h"
+#include "lib/pure/sale.h"
+#include "lib/pure/term.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    QUEUE_BOARD_EVERY_MS = 200,
+    QUEUE_PACE_STALE_MS =
+        1500, /* admission publishes every 250 ms; silent for this long = nobody is admitted */
+    QUEUE_STOCK_STALE_MS = 3000,  /* stock older than this is unknown */
+    QUEUE_STEP_MS_MAX = 500,      /* a late tick does not let in more than this much time's worth */
+    QUEUE_BLOCK_MIN = 8,          /* indexes of a lease nobody has asked for lately */
+    QUEUE_BLOCK_FAST_MS = 250,    /* a block used up faster than this: the next one doubles */
+    QUEUE_BLOCK_SLOW_MS = 1000,   /* every such span without a lease halves it */
+    QUEUE_EDGE_SILENT_MS = 10000, /* an edge silent for this long gives its row to another */
+    QUEUE_GAP_MIN = 64,           /* least distance between an earlier term's indexes and ours */
+    QUEUE_COLLECT_MS = 600, /* a sale new to this process: what its edges saw is heard first */
+    /* Look-ahead: let in and not yet seen taking a unit <= free x 3 + 10. */
+    QUEUE_AHEAD_PER_FREE = 3,
+    QUEUE_AHEAD_CONSTANT = 10,
+    /* Those who do not come: the count decays by 1/6400 per ms (half in 4.4 s) and by one person a
+       second. */
+    QUEUE_AHEAD_STAY_MS = 6400,
+    QUEUE_ACTIONS_MAX = 4
+};
+
+/* Peers' numbers above this are refused: sums of them cannot overflow. */
+#define QUEUE_NUMBER_MAX ((uint64_t)1 << 53)
+
+struct queue_now {
+    struct tg_mono mono;
+    struct tg_wall wall;
+};
+
+/* What the ledger says of the sale, as the daemon sees it at this instant. */
+struct queue_view {
+    enum tg_phase phase; /* tg_sale_phase: stale or paused is PAUSED */
+    uint64_t generation;
+    struct tg_wall opens_at;
+};
+
+/* The content of a board (all but the time it was made). */
+struct queue_board {
+    uint64_t generation;
+    uint64_t term;
+    uint64_t version;
+    enum tg_phase phase;
+    struct tg_wall opens_at;
+    uint64_t watermark;
+    uint64_t present_at_open;
+    uint64_t index_at_open;
+    uint64_t pace_milli;
+    uint64_t waiting;
+    uint64_t remaining;
+    uint64_t held;
+    uint32_t poll_seconds;
+    enum tg_reason notice; /* NONE or a notice */
+};
+
+enum queue_event_kind {
+    QUEUE_TICK,     /* at least every 100 ms, and at once when the sale's state changed */
+    QUEUE_LEASE,    /* an edge wants indexes */
+    QUEUE_PRESENCE, /* what an edge saw */
+    QUEUE_PEER,     /* a board was heard */
+    QUEUE_PACE,     /* admission's pace */
+    QUEUE_STOCK     /* the gate's counters */
+};
+
+struct queue_event {
+    enum queue_event_kind kind;
+    union {
+        struct {
+            struct queue_view view;
+            bool connected;
+            uint32_t jitter_ms;
+        } tick;
+        struct {
+            const char *edge; /* borrowed for the step */
+            uint32_t count;   /* 1..TG_MAX_LEASE_INDEXES */
+        } lease;
+        struct {
+            const char *edge;
+            uint64_t generation;
+            uint64_t index_end;
+            uint64_t tickets;
+            uint64_t arrivals;
+            uint64_t board_term;
+            uint64_t board_watermark;
+            uint64_t present_at_open;
+            uint64_t index_at_open;
+        } presence;
+        struct {
+            uint64_t generation;
+            uint64_t term;
+            const char *instance;
+            uint64_t watermark;
+            uint64_t present_at_open;
+            uint64_t index_at_open;
+        } peer;
+        struct {
+            uint64_t term;
+            uint64_t pace_milli; /* people per 1000 s */
+        } pace;
+        struct {
+            uint64_t epoch;
+            bool known;  /* armed: the counters mean something */
+            bool paused; /* the gate refuses by a pause of its own */
+            int64_t gate_now_ms;
+            uint64_t free;
+            uint64_t held;
+        } stock;
+    };
+};
+
+enum queue_action_kind {
+    QUEUE_DO_BOARD, /* publish it */
+    QUEUE_DO_GRANT, /* answer the lease of this step */
+    QUEUE_DO_ROLE   /* the role or the term changed: tell operators */
+};
+
+struct queue_grant {
+    enum tg_reason reason; /* NONE: granted */
+    uint64_t term;
+    uint64_t generation;
+    uint64_t first;
+    uint32_t count;
+};
+
+struct queue_action {
+    enum queue_action_kind kind;
+    union {
+        struct queue_board board;
+        struct queue_grant grant;
+        struct {
+            enum tg_term_role role;
+            uint64_t term;
+        } role;
+    };
+};
+
+/* One edge, as it was last heard. */
+struct queue_edge {
+    char name[TG_TERM_INSTANCE_BYTES]; /* "" = free row */
+    struct tg_mono heard;
+    struct tg_mono leased;
+    bool told;         /* a presence of it was heard */
+    uint64_t tickets;  /* as last told */
+    uint32_t arrivals; /* of its last presence, half a second */
+    uint32_t block;    /* size of its last lease; 0 = none yet */
+};
+
+struct queue_stock {
+    bool known;
+    bool paused;
+    uint64_t epoch;
+    int64_t gate_now_ms;
+    struct tg_mono heard;
+    uint64_t free;
+    uint64_t held;
+};
+
+/* One sale. All sales of a process share its term: whoever is active is so for every sale. */
+struct queue_brain {
+    struct tg_term *term;
+    struct queue_view view;
+    struct tg_mono seen; /* since when this generation of the sale is known */
+    uint64_t claimed;    /* term in which the line below was claimed; 0 = not yet */
+    bool evidence;       /* an earlier term gave indexes of this sale */
+    /* the line */
+    uint64_t index_end; /* next index to lease; in standby the highest known end */
+    uint64_t watermark;
+    bool opened; /* the two below are recorded */
+    uint64_t present_at_open;
+    uint64_t index_at_open;
+    uint64_t gap_from, gap_to; /* indexes this term skipped: nobody is known to hold them */
+    uint64_t leased, given;    /* by this brain in this term; tickets edges told since */
+    /* the pace */
+    struct tg_mono moved;
+    uint64_t credit_micro; /* millionths of a person */
+    uint64_t ahead_micro;  /* let in and not yet seen taking a unit */
+    uint64_t pace_milli;
+    uint64_t pace_term;
+    struct tg_mono pace_heard;
+    bool pace_known;
+    struct queue_stock stock;
+    /* the board */
+    struct queue_board told;
+    struct tg_mono told_at;
+    bool told_any;
+    struct queue_edge edges[TG_MAX_EDGES];
+};
+
+/* A sale of which nothing is known yet. `term` is borrowed and outlives the brain. */
+void queue_begin(struct queue_brain *brain, struct tg_term *term, struct tg_mono now);
+
+/* This process decides for this sale. */
+static inline bool queue_acts(const struct queue_brain *brain)
+{
+    return tg_term_acts(brain->term) && brain->claimed == brain->term->number;
+}
+
+/* Handles one event. Writes at most QUEUE_ACTIONS_MAX actions and returns how many; a lease always
+ * yields one grant. */
+size_t queue_step(struct queue_brain *brain, struct queue_now now, const struct queue_event *event,
+                  struct queue_action out_actions[QUEUE_ACTIONS_MAX]);
+
+#endif

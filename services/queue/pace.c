@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/queue/line.h"
+
+#define MICRO ((uint64_t)1000000)
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A pace is accepted from the highest term; one that has fallen silent no longer binds, because an
+ * admission brain that restarts alone cannot know which number its predecessor had. */
+void queue_pace_heard(struct queue_brain *brain, struct tg_mono now, uint64_t term,
+                      uint64_t pace_milli)
+{
+    bool silent = !brain->pace_known || now.ms - brain->pace_heard.ms > QUEUE_PACE_STALE_MS;
+    if (term < brain->pace_term && !silent) {
+        return;
+    }
+    brain->pace_known = true;
+    brain->pace_term = term;
+    brain->pace_milli = pace_milli;
+    brain->pace_heard = now;
+}
+
+uint64_t queue_pace_now(const struct queue_brain *brain, struct tg_mono now)
+{
+    bool fresh = brain->pace_known && now.ms - brain->pace_heard.ms <= QUEUE_PACE_STALE_MS;
+    return fresh ? brain->pace_milli : 0;
+}
+
+bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now)
+{
+    return brain->stock.known && now.ms - brain->stock.heard.ms <= QUEUE_STOCK_STALE_MS;
+}
+
+/* Units that left the free ones were taken by people who had been let in. */
+static void settle_ahead(struct queue_brain *brain, uint64_t free_before, uint64_t free_now)
+{
+    uint64_t taken = free_before > free_now ? free_before - free_now : 0;
+    brain->ahead_micro -= smaller(taken * MICRO, brain->ahead_micro);
+}
+
+void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
+                       const struct queue_event *event)
+{
+    struct queue_stock *stock = &brain->stock;
+    bool same_gate = stock->known && event->stock.epoch == stock->epoch;
+    if (event->stock.epoch < stock->epoch) {
+        return;
+    }
+    if (same_gate && event->stock.gate_now_ms < stock->gate_now_ms) {
+        return; /* another reserve instance told something newer already */
+    }
+    if (same_gate && event->stock.known) {
+        settle_ahead(brain, stock->free, event->stock.free);
+    }
+    stock->epoch = event->stock.epoch;
+    stock->known = event->stock.known;
+    stock->paused = event->stock.paused;
+    stock->gate_now_ms = event->stock.gate_now_ms;
+    stock->heard = now;
+    if (event->stock.known) {
+        stock->free = event->stock.free;
+        stock->held = event->stock.held;
+    }
+}
+
+static void decay_ahead(struct queue_brain *brain, uint64_t passed_ms)
+{
+    uint64_t share = brain->ahead_micro / QUEUE_AHEAD_STAY_MS * passed_ms;
+    uint64_t gone = share + passed_ms * (MICRO / 1000);
+    brain->ahead_micro -= smaller(gone, brain->ahead_micro);
+}
+
+/* People who may still be let in for the units that are free. */
+static uint64_t room_ahead(const struct queue_brain *brain)
+{
+    uint64_t limit = (brain->stock.free * QUEUE_AHEAD_PER_FREE + QUEUE_AHEAD_CONSTANT) * MICRO;
+    return limit > brain->ahead_micro ? (limit - brain->ahead_micro) / MICRO : 0;
+}
+
+static bool may_move(const struct queue_brain *brain, struct tg_mono now)
+{
+    return queue_acts(brain) && brain->view.phase == TG_PHASE_OPEN &&
+           queue_stock_fresh(brain, now) && !brain->stock.paused && brain->stock.free > 0;
+}
+
+uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64_t to)
+{
+    uint64_t low = from > brain->gap_from ? from : brain->gap_from;
+    uint64_t high = to < brain->gap_to ? to : brain->gap_to;
+    return high > low ? high - low : 0;
+}
+
+/* How far `people` ranks reach. Ranks of the gap cost time, so that nobody jumps the pace, but they
+ * are not people who could take a unit: only those before and behind the gap need room. */
+static uint64_t within_room(const struct queue_brain *brain, uint64_t people)
+{
+    uint64_t room = room_ahead(brain);
+    uint64_t left = brain->index_end > brain->watermark ? brain->index_end - brain->watermark : 0;
+    people = smaller(people, left);
+    uint64_t ghosts = queue_gap_within(brain, brain->watermark, brain->watermark + people);
+    uint64_t before = 0;
+    if (ghosts > 0 && brain->gap_from > brain->watermark) {
+        before = brain->gap_from - brain->watermark;
+    }
+    if (before > room) {
+        return room;
+    }
+    uint64_t behind = smaller(people - before - ghosts, room - before);
+    return before + ghosts + behind;
+}
+
+void queue_watermark_move(struct queue_brain *brain, struct tg_mono now)
+{
+    int64_t passed = now.ms - brain->moved.ms;
+    uint64_t passed_ms =
+        passed < 0 ? 0 : (uint64_t)(passed > QUEUE_STEP_MS_MAX ? QUEUE_STEP_MS_MAX : passed);
+    brain->moved = now;
+    decay_ahead(brain, passed_ms);
+    if (!may_move(brain, now)) {
+        brain->credit_micro = 0;
+        return;
+    }
+    brain->credit_micro += queue_pace_now(brain, now) * passed_ms;
+    uint64_t due = brain->credit_micro / MICRO;
+    uint64_t people = within_room(brain, due);
+    /* What could not be used is not saved up: a queue that was blocked does not burst when it is
+     * free again. */
+    brain->credit_micro = people < due ? 0 : brain->credit_micro - people * MICRO;
+    uint64_t ghosts = queue_gap_within(brain, brain->watermark, brain->watermark + people);
+    brain->ahead_micro += (people - ghosts) * MICRO;
+    brain->watermark += people;
+}

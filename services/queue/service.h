@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The queue's shell: hears the bus, feeds the core, runs its actions. Decides nothing. */
+#ifndef QUEUE_SERVICE_H
+#define QUEUE_SERVICE_H
+
+#include "lib/io/app.h"
+#include "lib/io/sales.h"
+#include "services/queue/core.h"
+#include "services/queue/settings.h"
+
+struct queue_line {
+    char sale[TG_MAX_SALE_NAME_BYTES + 1];
+    struct queue_brain brain;
+};
+
+struct queue_service {
+    struct queue_settings settings;
+    struct tg_app *app;
+    struct tg_sales *sales;
+    struct tg_term term;
+    bool draining;
+    size_t line_count;
+    struct queue_line lines[TG_MAX_SALES];
+};
+
+/* The functions of tg_app_spec; `context` is a zeroed struct queue_service with its settings
+ * filled. */
+int queue_service_start(struct tg_app *app, void *context);
+bool queue_service_ready(void *context, const char **out_why);
+void queue_service_drain(void *context);
+void queue_service_stop(void *context);
+
+#endif
