@@ -62,7 +62,8 @@ static void on_tick(uv_timer_t *timer)
     int64_t now_ms = (int64_t)uv_now(server->loop);
     for (int state = 0; state < HTTP_STATES; state++) {
         struct http_link *list = &server->lists[state];
-        while (time_limits[state].limit_ms > 0 && list->next != list && of_link(list->next)->deadline_ms <= now_ms) {
+        while (time_limits[state].limit_ms > 0 && list->next != list &&
+               of_link(list->next)->deadline_ms <= now_ms) {
             http_connection_close(of_link(list->next));
             tg_metric_add(TG_METRIC_HTTP_LIMIT_CLOSED, time_limits[state].name, 1);
         }
@@ -141,7 +142,8 @@ static void on_refused_closed(uv_handle_t *handle)
     release_server(server);
 }
 
-/* Nobody is idle: the newcomer is accepted and closed, or the kernel would tell us of it for ever. */
+/* Nobody is idle: the newcomer is accepted and closed, or the kernel would tell us of it for ever.
+ */
 static void refuse_connection(struct tg_http_server *server)
 {
     uv_tcp_t *tcp = malloc(sizeof(*tcp));
@@ -167,7 +169,8 @@ static void on_connection(uv_stream_t *listener, int status)
     if (server->free_slot_count <= server->connections_max / 64) {
         make_room(server); /* its slot is free after this turn of the loop */
     }
-    struct http_connection *connection = server->free_slot_count > 0 ? calloc(1, sizeof(*connection)) : NULL;
+    struct http_connection *connection =
+        server->free_slot_count > 0 ? calloc(1, sizeof(*connection)) : NULL;
     if (connection == NULL || uv_tcp_init(server->loop, &connection->tcp) != 0) {
         free(connection);
         refuse_connection(server);
@@ -216,7 +219,8 @@ static struct tg_http_server *server_new(uv_loop_t *loop, const struct tg_http_s
     return server;
 }
 
-/* Binds and listens. TCP_NODELAY set here is inherited by what is accepted: one system call instead of one each. */
+/* Binds and listens. TCP_NODELAY set here is inherited by what is accepted: one system call instead
+ * of one each. */
 static int bind_listener(struct tg_http_server *server, const struct tg_http_spec *spec)
 {
     struct sockaddr_storage address;
@@ -249,13 +253,15 @@ static int open_listener(struct tg_http_server *server, const struct tg_http_spe
     uv_os_fd_t fd;
     int on = 1;
     error = uv_fileno((uv_handle_t *)&server->listener, &fd);
-    if (error == 0 && spec->reuse_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0) {
+    if (error == 0 && spec->reuse_port &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0) {
         error = UV_ENOTSUP;
     }
     return error == 0 ? bind_listener(server, spec) : error;
 }
 
-int tg_http_listen(uv_loop_t *loop, const struct tg_http_spec *spec, struct tg_http_server **out_server)
+int tg_http_listen(uv_loop_t *loop, const struct tg_http_spec *spec,
+                   struct tg_http_server **out_server)
 {
     assert(spec->connections_max >= 1 && spec->connections_max <= UINT16_MAX);
     struct tg_http_server *server = server_new(loop, spec);

@@ -12,12 +12,28 @@
 
 static const char *status_text(int status)
 {
-    static const struct { int status; const char *text; } rows[] = {
-        {200, "200 OK"}, {201, "201 Created"}, {204, "204 No Content"}, {303, "303 See Other"}, {304, "304 Not Modified"},
-        {400, "400 Bad Request"}, {401, "401 Unauthorized"}, {403, "403 Forbidden"}, {404, "404 Not Found"},
-        {405, "405 Method Not Allowed"}, {409, "409 Conflict"}, {413, "413 Content Too Large"},
-        {414, "414 URI Too Long"}, {415, "415 Unsupported Media Type"}, {422, "422 Unprocessable Content"},
-        {429, "429 Too Many Requests"}, {431, "431 Request Header Fields Too Large"}, {503, "503 Service Unavailable"},
+    static const struct {
+        int status;
+        const char *text;
+    } rows[] = {
+        {200, "200 OK"},
+        {201, "201 Created"},
+        {204, "204 No Content"},
+        {303, "303 See Other"},
+        {304, "304 Not Modified"},
+        {400, "400 Bad Request"},
+        {401, "401 Unauthorized"},
+        {403, "403 Forbidden"},
+        {404, "404 Not Found"},
+        {405, "405 Method Not Allowed"},
+        {409, "409 Conflict"},
+        {413, "413 Content Too Large"},
+        {414, "414 URI Too Long"},
+        {415, "415 Unsupported Media Type"},
+        {422, "422 Unprocessable Content"},
+        {429, "429 Too Many Requests"},
+        {431, "431 Request Header Fields Too Large"},
+        {503, "503 Service Unavailable"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].status == status) {
@@ -41,8 +57,9 @@ static const char *date_line(struct tg_wall now)
         struct tm tm;
         gmtime_r(&seconds, &tm);
         char text[64];
-        int length = snprintf(text, sizeof(text), "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[tm.tm_wday],
-                              tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+        int length = snprintf(text, sizeof(text), "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+                              days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900,
+                              tm.tm_hour, tm.tm_min, tm.tm_sec);
         if (length == (int)sizeof(line) - 1) {
             memcpy(line, text, sizeof(line));
         }
@@ -57,11 +74,13 @@ static char *append(char *at, const char *text)
     return at + length;
 }
 
-size_t tg_http_answer_head(const struct tg_http_answer *answer, struct tg_wall now, enum tg_http_persistence persistence,
-                           char *out_text)
+size_t tg_http_answer_head(const struct tg_http_answer *answer, struct tg_wall now,
+                           enum tg_http_persistence persistence, char *out_text)
 {
-    static const char *const connection_lines[] = {
-        [TG_HTTP_KEEP] = "", [TG_HTTP_KEEP_SAY] = "Connection: keep-alive\r\n", [TG_HTTP_CLOSE] = "Connection: close\r\n"};
+    static const char *const connection_lines[] = {[TG_HTTP_KEEP] = "",
+                                                   [TG_HTTP_KEEP_SAY] =
+                                                       "Connection: keep-alive\r\n",
+                                                   [TG_HTTP_CLOSE] = "Connection: close\r\n"};
     char *at = append(out_text, "HTTP/1.1 ");
     at = append(at, status_text(answer->status));
     at = append(at, "\r\n");
@@ -71,7 +90,8 @@ size_t tg_http_answer_head(const struct tg_http_answer *answer, struct tg_wall n
         at = append(at, answer->content_type);
         at = append(at, "\r\n");
     }
-    if (answer->status != 204 && answer->status != 304) { /* RFC 9110 8.6: no length where there is no content */
+    if (answer->status != 204 &&
+        answer->status != 304) { /* RFC 9110 8.6: no length where there is no content */
         at = append(at, "Content-Length: ");
         at += tg_unsigned_format(answer->body_length, at);
         at = append(at, "\r\n");
@@ -121,7 +141,8 @@ size_t tg_http_json_escape(const char *text, size_t length, char *out_text, size
     return used;
 }
 
-size_t tg_http_problem(enum tg_reason reason, const char *detail, const char *members, char *out_text)
+size_t tg_http_problem(enum tg_reason reason, const char *detail, const char *members,
+                       char *out_text)
 {
     const struct tg_reason_row *row = tg_reason_row(reason);
     assert(strlen(members) <= 512);
@@ -129,10 +150,11 @@ size_t tg_http_problem(enum tg_reason reason, const char *detail, const char *me
     char escaped[513];
     size_t length = tg_http_json_escape(sentence, strlen(sentence), escaped, sizeof(escaped) - 1);
     escaped[length] = '\0';
-    int written = snprintf(out_text, TG_HTTP_PROBLEM_BYTES,
-                           "{\"type\":\"/reasons#%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"%s,"
-                           "\"error\":{\"code\":\"%s\"}}",
-                           row->code, row->title, row->status, escaped, members, row->code);
+    int written =
+        snprintf(out_text, TG_HTTP_PROBLEM_BYTES,
+                 "{\"type\":\"/reasons#%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"%s,"
+                 "\"error\":{\"code\":\"%s\"}}",
+                 row->code, row->title, row->status, escaped, members, row->code);
     assert(written > 0 && written < TG_HTTP_PROBLEM_BYTES);
     return (size_t)written;
 }

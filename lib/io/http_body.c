@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One request body: a length, or chunks in their plainest form. Chunk extensions and trailers are refused: nobody who calls
- * us needs them, and every further spelling is one on which two hops may differ. */
+ * One request body: a length, or chunks in their plainest form. Chunk extensions and trailers are
+ * refused: nobody who calls us needs them, and every further spelling is one on which two hops may
+ * differ. */
 #include "lib/io/http_parts.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ static enum tg_reason take_size(struct tg_http_body *body, char byte)
 {
     if (byte == '\r' && body->digits > 0) {
         body->step = SIZE_LF;
-        return body->stored + body->remaining > TG_MAX_HTTP_BODY_BYTES ? TG_REASON_TOO_LARGE : TG_REASON_NONE;
+        return body->stored + body->remaining > TG_MAX_HTTP_BODY_BYTES ? TG_REASON_TOO_LARGE
+                                                                       : TG_REASON_NONE;
     }
     int digit = hex_digit(byte);
     if (digit < 0 || body->digits == SIZE_DIGITS_MAX) {
@@ -47,7 +49,8 @@ static enum tg_reason take_size(struct tg_http_body *body, char byte)
 /* One byte outside a chunk's data. */
 static enum tg_reason take_framing_byte(struct tg_http_body *body, char byte)
 {
-    static const char expected[] = {[SIZE_LF] = '\n', [DATA_CR] = '\r', [DATA_LF] = '\n', [END_CR] = '\r', [END_LF] = '\n'};
+    static const char expected[] = {
+        [SIZE_LF] = '\n', [DATA_CR] = '\r', [DATA_LF] = '\n', [END_CR] = '\r', [END_LF] = '\n'};
     if (body->step == SIZE) {
         return take_size(body, byte);
     }
@@ -67,8 +70,8 @@ static enum tg_reason take_framing_byte(struct tg_http_body *body, char byte)
     return TG_REASON_NONE;
 }
 
-static enum tg_reason feed_chunked(struct tg_http_body *body, const char *data, size_t length, char *out_body,
-                                   size_t *out_taken)
+static enum tg_reason feed_chunked(struct tg_http_body *body, const char *data, size_t length,
+                                   char *out_body, size_t *out_taken)
 {
     size_t taken = 0;
     enum tg_reason reason = TG_REASON_NONE;
@@ -87,8 +90,8 @@ static enum tg_reason feed_chunked(struct tg_http_body *body, const char *data, 
     return reason;
 }
 
-enum tg_reason tg_http_body_feed(struct tg_http_body *body, const char *data, size_t length, char *out_body,
-                                 size_t *out_taken)
+enum tg_reason tg_http_body_feed(struct tg_http_body *body, const char *data, size_t length,
+                                 char *out_body, size_t *out_taken)
 {
     if (body->framing == TG_HTTP_CHUNKED) {
         return feed_chunked(body, data, length, out_body, out_taken);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes in, answers out. One request in progress per connection: what a pipelining peer sends meanwhile is kept, up to one
- * read, and reading stops until the answer is written. */
+ * Bytes in, answers out. One request in progress per connection: what a pipelining peer sends
+ * meanwhile is kept, up to one read, and reading stops until the answer is written. */
 #include "lib/io/http_problem.h"
 #include "lib/io/http_server.h"
 #include "lib/io/metrics.h"
@@ -97,7 +97,8 @@ static void resume(struct http_connection *connection)
         consume(connection, kept, length);
         free(kept);
     }
-    if (connection->state != HTTP_CLOSING && !connection->reading && connection->kept == NULL && !connection->peer_done) {
+    if (connection->state != HTTP_CLOSING && !connection->reading && connection->kept == NULL &&
+        !connection->peer_done) {
         http_connection_start(connection);
     }
 }
@@ -158,7 +159,8 @@ static void write_answer(struct http_connection *connection, const uv_buf_t part
 }
 
 /* Small answers leave in one piece; larger bodies are not copied. */
-static void send_parts(struct http_connection *connection, const struct tg_http_answer *answer, bool head_only)
+static void send_parts(struct http_connection *connection, const struct tg_http_answer *answer,
+                       bool head_only)
 {
     enum { STACK_BYTES = 8192 };
     char stack[STACK_BYTES];
@@ -176,8 +178,10 @@ static void send_parts(struct http_connection *connection, const struct tg_http_
         persistence = TG_HTTP_KEEP_SAY;
     }
     size_t length = tg_http_answer_head(answer, tg_now_wall(), persistence, text);
-    size_t body_length = head_only || answer->status == 204 || answer->status == 304 ? 0 : answer->body_length;
-    uv_buf_t parts[2] = {uv_buf_init(text, (unsigned)length), uv_buf_init((char *)answer->body, (unsigned)body_length)};
+    size_t body_length =
+        head_only || answer->status == 204 || answer->status == 304 ? 0 : answer->body_length;
+    uv_buf_t parts[2] = {uv_buf_init(text, (unsigned)length),
+                         uv_buf_init((char *)answer->body, (unsigned)body_length)};
     if (text == stack && length + body_length <= sizeof(stack) && body_length > 0) {
         memcpy(stack + length, answer->body, body_length);
         parts[0].len += body_length;
@@ -200,7 +204,8 @@ void tg_http_answer(struct tg_http_exchange *exchange, const struct tg_http_answ
     if (connection->exchange != NULL) {
         exchange_give_back(connection);
     }
-    if (!connection->dispatching && connection->state != HTTP_CLOSING && connection->state != HTTP_WRITING) {
+    if (!connection->dispatching && connection->state != HTTP_CLOSING &&
+        connection->state != HTTP_WRITING) {
         resume(connection);
     }
 }
@@ -212,11 +217,13 @@ static void on_shut_down(uv_shutdown_t *request, int status)
     free(request);
 }
 
-/* Closing at once would reset the connection while the peer still sends, and it might never see the answer. */
+/* Closing at once would reset the connection while the peer still sends, and it might never see the
+ * answer. */
 static void begin_linger(struct http_connection *connection)
 {
     uv_shutdown_t *request = malloc(sizeof(*request));
-    if (request == NULL || uv_shutdown(request, (uv_stream_t *)&connection->tcp, on_shut_down) != 0) {
+    if (request == NULL ||
+        uv_shutdown(request, (uv_stream_t *)&connection->tcp, on_shut_down) != 0) {
         free(request);
         http_connection_close(connection);
         return;
@@ -261,7 +268,8 @@ static void dispatch(struct http_connection *connection)
     connection->dispatching = false;
 }
 
-/* The head is whole: judge it, then wait for the body if there is one. `more`: further bytes are here already. */
+/* The head is whole: judge it, then wait for the body if there is one. `more`: further bytes are
+ * here already. */
 static void end_head(struct http_connection *connection, bool more)
 {
     struct tg_http_exchange *exchange = connection->exchange;
@@ -276,13 +284,15 @@ static void end_head(struct http_connection *connection, bool more)
         dispatch(connection);
         return;
     }
-    size_t body_bytes = exchange->head.framing == TG_HTTP_LENGTH ? exchange->head.content_length : TG_MAX_HTTP_BODY_BYTES;
+    size_t body_bytes = exchange->head.framing == TG_HTTP_LENGTH ? exchange->head.content_length
+                                                                 : TG_MAX_HTTP_BODY_BYTES;
     if (!exchange_room(exchange, exchange->head_length + body_bytes)) {
         http_connection_close(connection);
         return;
     }
     exchange->body.framing = exchange->head.framing;
-    exchange->body.remaining = exchange->head.framing == TG_HTTP_LENGTH ? exchange->head.content_length : 0;
+    exchange->body.remaining =
+        exchange->head.framing == TG_HTTP_LENGTH ? exchange->head.content_length : 0;
     http_enter(connection, HTTP_BODY_IN);
     if (exchange->head.expects && !more) {
         uv_buf_t interim = uv_buf_init((char *)"HTTP/1.1 100 Continue\r\n\r\n", 25);
@@ -297,7 +307,8 @@ static size_t take_head(struct http_connection *connection, const char *data, si
 {
     struct tg_http_exchange *exchange = connection->exchange;
     uint32_t before = exchange->length;
-    size_t take = length < TG_MAX_HTTP_HEAD_BYTES - before ? length : TG_MAX_HTTP_HEAD_BYTES - before;
+    size_t take =
+        length < TG_MAX_HTTP_HEAD_BYTES - before ? length : TG_MAX_HTTP_HEAD_BYTES - before;
     if (!exchange_room(exchange, before + take)) {
         http_connection_close(connection);
         return length;
@@ -316,7 +327,8 @@ static size_t take_head(struct http_connection *connection, const char *data, si
         return taken;
     }
     if (exchange->length == TG_MAX_HTTP_HEAD_BYTES) {
-        refuse(connection, exchange->scan.lines == 0 ? TG_REASON_URI_TOO_LONG : TG_REASON_HEAD_TOO_LARGE);
+        refuse(connection,
+               exchange->scan.lines == 0 ? TG_REASON_URI_TOO_LONG : TG_REASON_HEAD_TOO_LARGE);
         return length;
     }
     return take;
@@ -326,7 +338,8 @@ static size_t take_body(struct http_connection *connection, const char *data, si
 {
     struct tg_http_exchange *exchange = connection->exchange;
     size_t taken = 0;
-    enum tg_reason reason = tg_http_body_feed(&exchange->body, data, length, exchange->text + exchange->head_length, &taken);
+    enum tg_reason reason = tg_http_body_feed(&exchange->body, data, length,
+                                              exchange->text + exchange->head_length, &taken);
     if (reason != TG_REASON_NONE) {
         refuse(connection, reason);
         return length;
@@ -448,7 +461,8 @@ const char *tg_http_query(const struct tg_http_exchange *exchange)
     return exchange->head.query != 0 ? exchange->text + exchange->head.query : "";
 }
 
-const char *tg_http_header(const struct tg_http_exchange *exchange, const char *name, unsigned *out_count)
+const char *tg_http_header(const struct tg_http_exchange *exchange, const char *name,
+                           unsigned *out_count)
 {
     return tg_http_head_find(&exchange->head, exchange->text, name, out_count);
 }
@@ -486,7 +500,8 @@ uint64_t tg_http_id(const struct tg_http_exchange *exchange)
 struct tg_http_exchange *tg_http_find(struct tg_http_server *server, uint64_t id)
 {
     uint32_t slot = (uint32_t)(id & UINT16_MAX);
-    struct http_connection *connection = slot < server->connections_max ? server->slots[slot] : NULL;
+    struct http_connection *connection =
+        slot < server->connections_max ? server->slots[slot] : NULL;
     if (connection == NULL || connection->state != HTTP_ANSWERING || connection->exchange == NULL ||
         connection->exchange->id != id) {
         return NULL;

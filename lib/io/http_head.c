@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One request head. llhttp (strict) judges the syntax; what it lets pass although it could be read in two ways is refused
- * here before it: bare CR or LF, obs-fold, an empty header name, HTTP/0.9, odd digits, two lengths, unknown codings. */
+ * One request head. llhttp (strict) judges the syntax; what it lets pass although it could be read
+ * in two ways is refused here before it: bare CR or LF, obs-fold, an empty header name, HTTP/0.9,
+ * odd digits, two lengths, unknown codings. */
 #include "lib/io/http_parts.h"
 #include "lib/pure/number.h"
 
@@ -25,7 +26,8 @@ static enum tg_reason check_request_line(const char *line, size_t length)
     }
     /* llhttp takes several spaces after the method for one. */
     const char *space = memchr(line, ' ', length);
-    if (memchr(space + 1, ' ', (size_t)(line + length - space - 1)) != version || version == space + 1) {
+    if (memchr(space + 1, ' ', (size_t)(line + length - space - 1)) != version ||
+        version == space + 1) {
         return TG_REASON_MALFORMED;
     }
     return TG_REASON_NONE;
@@ -155,14 +157,16 @@ static const llhttp_settings_t *parser_settings(void)
 /* RFC 9110 5.6.2: the characters of a header name. */
 static bool is_token_character(unsigned char byte)
 {
-    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9')) {
+    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+        (byte >= '0' && byte <= '9')) {
         return true;
     }
     return byte != 0 && strchr("!#$%&'*+-.^_`|~", byte) != NULL;
 }
 
 /* Lower-cases the name and ends name and value in NUL; the colon and the CR are overwritten. */
-static enum tg_reason finish_header(char *text, struct tg_http_header *header, uint16_t value_length)
+static enum tg_reason finish_header(char *text, struct tg_http_header *header,
+                                    uint16_t value_length)
 {
     char *name = text + header->name;
     for (uint16_t i = 0; i < header->name_length; i++) {
@@ -204,7 +208,8 @@ static enum tg_http_method method_of(uint8_t method)
 }
 
 /* Reduces the target to path and query, in place. Origin form, absolute form, or * with OPTIONS. */
-static enum tg_reason take_target(char *text, const struct gather *gather, struct tg_http_head *head)
+static enum tg_reason take_target(char *text, const struct gather *gather,
+                                  struct tg_http_head *head)
 {
     if (gather->url_length > TG_MAX_HTTP_URI_BYTES) {
         return TG_REASON_URI_TOO_LONG;
@@ -224,7 +229,8 @@ static enum tg_reason take_target(char *text, const struct gather *gather, struc
             return TG_REASON_MALFORMED;
         }
         url = authority + length;
-        if (*url != '/') { /* no path means the root; the byte before belongs to the authority, which is done with */
+        if (*url != '/') { /* no path means the root; the byte before belongs to the authority,
+                              which is done with */
             url--;
             *url = '/';
         }
@@ -338,7 +344,8 @@ static enum tg_reason judge(char *text, size_t length, size_t start, struct gath
     return TG_REASON_NONE;
 }
 
-enum tg_reason tg_http_head_parse(char *text, size_t length, size_t start, struct tg_http_head *out_head)
+enum tg_reason tg_http_head_parse(char *text, size_t length, size_t start,
+                                  struct tg_http_head *out_head)
 {
     struct gather gather = {.text = text, .head = out_head};
     out_head->header_count = 0;
@@ -365,7 +372,8 @@ enum tg_reason tg_http_head_parse(char *text, size_t length, size_t start, struc
     return reason;
 }
 
-const char *tg_http_head_find(const struct tg_http_head *head, const char *text, const char *name, unsigned *out_count)
+const char *tg_http_head_find(const struct tg_http_head *head, const char *text, const char *name,
+                              unsigned *out_count)
 {
     const char *value = NULL;
     unsigned count = 0;

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The HTTP server's own structures, shared by http.c (listening, limits in time, closing) and http_connection.c (bytes in,
- * answers out). An idle connection costs this struct only; buffers exist while a request is being read or answered. */
+ * The HTTP server's own structures, shared by http.c (listening, limits in time, closing) and
+ * http_connection.c (bytes in, answers out). An idle connection costs this struct only; buffers
+ * exist while a request is being read or answered. */
 #ifndef TG_IO_HTTP_SERVER_H
 #define TG_IO_HTTP_SERVER_H
 
 #include "lib/io/http_parts.h"
 
-/* What a connection is doing; each state but ANSWERING and CLOSING has a fixed time limit, so one list per state, in order
- * of entry, is also in order of deadline. */
-enum http_state { HTTP_IDLE, HTTP_HEAD_IN, HTTP_BODY_IN, HTTP_ANSWERING, HTTP_WRITING, HTTP_LINGERING, HTTP_CLOSING,
-                  HTTP_STATES };
+/* What a connection is doing; each state but ANSWERING and CLOSING has a fixed time limit, so one
+ * list per state, in order of entry, is also in order of deadline. */
+enum http_state {
+    HTTP_IDLE,
+    HTTP_HEAD_IN,
+    HTTP_BODY_IN,
+    HTTP_ANSWERING,
+    HTTP_WRITING,
+    HTTP_LINGERING,
+    HTTP_CLOSING,
+    HTTP_STATES
+};
 
 enum {
-    HTTP_SMALL_BYTES = 2048, /* most heads fit; larger ones and bodies take a buffer of the full size */
+    HTTP_SMALL_BYTES =
+        2048, /* most heads fit; larger ones and bodies take a buffer of the full size */
     HTTP_FULL_BYTES = TG_MAX_HTTP_HEAD_BYTES + TG_MAX_HTTP_BODY_BYTES + 1,
     HTTP_TICK_MS = 100
 };
@@ -28,8 +38,8 @@ struct tg_http_exchange {
     struct tg_http_head head;
     struct tg_http_body body;
     uint32_t head_length;
-    uint32_t length;       /* bytes of text in use: the head, then the body */
-    char *text;            /* small, or a buffer of HTTP_FULL_BYTES */
+    uint32_t length; /* bytes of text in use: the head, then the body */
+    char *text;      /* small, or a buffer of HTTP_FULL_BYTES */
     char peer[64];
     char small[HTTP_SMALL_BYTES];
 };
@@ -68,7 +78,7 @@ struct tg_http_server {
     uint64_t sequence;
     size_t in_progress;
     size_t open_connections;
-    uint32_t handles;       /* open ones; the last to close frees the server when it is done with */
+    uint32_t handles; /* open ones; the last to close frees the server when it is done with */
     uint32_t connections_max;
     bool draining, freed;
     struct http_link lists[HTTP_STATES];
