@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/admission/core.h"
 
-#include "services/admission/judge.h"
+#include "services/admission/core_judge.h"
 
 #include <string.h>
 

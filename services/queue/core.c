@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/core.h"
 
-#include "services/queue/line.h"
+#include "services/queue/core_parts.h"
 
 #include <string.h>
 

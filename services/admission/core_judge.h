@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The judgement of one request for a pass. Pure, part of the core. */
-#ifndef ADMISSION_JUDGE_H
-#define ADMISSION_JUDGE_H
+#ifndef ADMISSION_CORE_JUDGE_H
+#define ADMISSION_CORE_JUDGE_H
 
 #include "services/admission/core.h"
 

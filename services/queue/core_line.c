@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/queue/line.h"
+#include "services/queue/core_parts.h"
 
 #include <string.h>
 

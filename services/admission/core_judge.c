@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/admission/judge.h"
+#include "services/admission/core_judge.h"
 
 #include "lib/pure/rank.h"
 

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parts of the queue's core: leases and what edges tell (line.c), the movement of the watermark
- * (pace.c), the board (board.c). Pure, like core.h. */
-#ifndef QUEUE_LINE_H
-#define QUEUE_LINE_H
+ * Parts of the queue's core: leases and what edges tell (core_line.c), the movement of the watermark
+ * (core_pace.c), the board (core_board.c). Pure, like core.h. */
+#ifndef QUEUE_CORE_PARTS_H
+#define QUEUE_CORE_PARTS_H
 
 #include "services/queue/core.h"
 
-/* line.c: forget everything that belonged to another generation; the term stays. */
+/* core_line.c: forget everything that belonged to another generation; the term stays. */
 void queue_line_reset(struct queue_brain *brain, struct tg_mono now);
-/* line.c: once per term, when this process speaks for the sale: where its indexes start. */
+/* core_line.c: once per term, when this process speaks for the sale: where its indexes start. */
 void queue_line_claim(struct queue_brain *brain, struct tg_mono now);
 struct queue_grant queue_line_lease(struct queue_brain *brain, struct tg_mono now, const char *edge,
                                     uint32_t count);
 void queue_line_presence(struct queue_brain *brain, struct tg_mono now,
                          const struct queue_event *event);
-/* line.c: what a board of ours or of a peer said; never moves anything back. */
+/* core_line.c: what a board of ours or of a peer said; never moves anything back. */
 void queue_line_saw(struct queue_brain *brain, uint64_t watermark, uint64_t present_at_open,
                     uint64_t index_at_open);
-/* line.c: record the population at the opening, once. */
+/* core_line.c: record the population at the opening, once. */
 void queue_line_open(struct queue_brain *brain);
 
-/* pace.c */
+/* core_pace.c */
 void queue_pace_heard(struct queue_brain *brain, struct tg_mono now, uint64_t term,
                       uint64_t pace_milli);
 void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
                        const struct queue_event *event);
 uint64_t queue_pace_now(const struct queue_brain *brain, struct tg_mono now);
 bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now);
-/* pace.c: lets people through for the time since the last call. */
+/* core_pace.c: lets people through for the time since the last call. */
 void queue_watermark_move(struct queue_brain *brain, struct tg_mono now);
-/* pace.c: how many of the indexes [from, to) lie in the gap of this term. */
+/* core_pace.c: how many of the indexes [from, to) lie in the gap of this term. */
 uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64_t to);
 
-/* board.c: fills a board to publish if its time has come or its content changed in a way that
+/* core_board.c: fills a board to publish if its time has come or its content changed in a way that
  * cannot wait. */
 bool queue_board_due(struct queue_brain *brain, struct queue_now now,
                      struct queue_board *out_board);
