@@ -1,0 +1,314 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Judging commands. The daemon has verified signature and expiry; here is decided what they do. Everything that loosens
+-- must rest on the present control sequence; pauses, rebuilds and closing only tighten and need not. A command is judged
+-- once: its id is the key of control_log, and a repeat is told what the first was told.
+
+CREATE TYPE tidegate.judgement AS (reason text, detail text);
+
+CREATE FUNCTION tidegate.judge_pause(p_sale tidegate.sales, p_id text, p_cause text, p_plan boolean)
+RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_sale.stage = 'closed' THEN
+        RETURN ('sale_closed', 'the sale is closed');
+    END IF;
+    IF p_id = ANY (p_sale.lifted_ids) THEN
+        RETURN ('', 'this pause was lifted already');
+    END IF;
+    IF p_id = ANY (p_sale.pause_ids) THEN
+        RETURN ('', 'paused already by this command');
+    END IF;
+    IF cardinality(p_sale.pause_ids) >= 32 THEN
+        RETURN ('not_allowed_now', 'the sale is paused and has 32 pauses, no more are kept');
+    END IF;
+    IF NOT p_plan THEN
+        PERFORM tidegate.add_pause(p_sale.sale, p_id, p_cause);
+    END IF;
+    RETURN ('', 'paused');
+END $$;
+
+-- What stands between this sale and selling, or ''.
+CREATE FUNCTION tidegate.unproved(p_sale tidegate.sales, p_rounds integer) RETURNS tidegate.judgement
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT p_sale.armed THEN
+        RETURN ('not_armed', format('the gate of epoch %s is not loaded and armed yet', p_sale.epoch));
+    END IF;
+    IF p_sale.clean_rounds < p_rounds OR NOT tidegate.proof_fresh(p_sale) THEN
+        RETURN ('not_proved', format('%s clean rounds of epoch %s in a row, %s needed, the last one at most %s ms old',
+                                     p_sale.clean_rounds, p_sale.epoch, p_rounds, p_sale.proof_lease_ms));
+    END IF;
+    RETURN ('', '');
+END $$;
+
+CREATE FUNCTION tidegate.judge_resume(p_sale tidegate.sales, p_pauses text[], p_plan boolean)
+RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
+DECLARE
+    v_missing text;
+    v_why     tidegate.judgement;
+BEGIN
+    IF p_sale.stage = 'closed' THEN
+        RETURN ('sale_closed', 'the sale is closed');
+    END IF;
+    SELECT string_agg(x, ' ') INTO v_missing FROM unnest(p_sale.pause_ids) AS x WHERE NOT x = ANY (p_pauses);
+    IF v_missing IS NOT NULL THEN
+        RETURN ('pauses_missing', 'active and not named: ' || v_missing);
+    END IF;
+    v_why := tidegate.unproved(p_sale, 2);
+    IF v_why.reason <> '' THEN
+        RETURN v_why;
+    END IF;
+    IF NOT p_plan THEN
+        UPDATE tidegate.sales s
+           SET pause_ids = '{}', pause_causes = '{}', control_seq = s.control_seq + 1,
+               lifted_ids = (SELECT coalesce(array_agg(x.id ORDER BY x.o), '{}') FROM (
+                                 SELECT y.id, max(y.o) AS o FROM unnest(s.lifted_ids || p_pauses) WITH ORDINALITY AS y (id, o)
+                                  GROUP BY y.id ORDER BY max(y.o) DESC LIMIT 64) x)
+         WHERE s.sale = p_sale.sale;
+        INSERT INTO tidegate.outbox (message_id, sale, generation, kind, at)
+        VALUES (p_sale.sale || '.' || p_sale.generation || '.resumed.' || p_sale.control_seq + 1, p_sale.sale,
+                p_sale.generation, 'resumed', clock_timestamp());
+    END IF;
+    RETURN ('', format('resumed, %s pauses lifted', cardinality(p_pauses)));
+END $$;
+
+CREATE FUNCTION tidegate.judge_open(p_sale tidegate.sales, p_plan boolean) RETURNS tidegate.judgement
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_why tidegate.judgement;
+BEGIN
+    IF p_sale.stage <> 'scheduled' THEN
+        RETURN ('not_allowed_now', 'the sale is ' || p_sale.state || ', only a scheduled one is opened');
+    END IF;
+    IF cardinality(p_sale.pause_ids) > 0 THEN
+        RETURN ('not_allowed_now', 'the sale is paused, resume it first');
+    END IF;
+    v_why := tidegate.unproved(p_sale, 1);
+    IF v_why.reason <> '' THEN
+        RETURN v_why;
+    END IF;
+    IF NOT p_plan THEN
+        UPDATE tidegate.sales s
+           SET stage = 'open', opened_at = date_trunc('milliseconds', clock_timestamp()), control_seq = s.control_seq + 1
+         WHERE s.sale = p_sale.sale;
+    END IF;
+    RETURN ('', 'open');
+END $$;
+
+-- The caller holds the fence exclusively. The pause a rebuild brings carries the command's id.
+CREATE FUNCTION tidegate.judge_rebuild(p_sale tidegate.sales, p_id text, p_cause text, p_plan boolean)
+RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_sale.stage = 'closed' THEN
+        RETURN ('sale_closed', 'the sale is closed');
+    END IF;
+    IF NOT p_plan THEN
+        PERFORM tidegate.add_pause(p_sale.sale, p_id, 'rebuild: ' || p_cause);
+        UPDATE tidegate.sales s
+           SET epoch = s.epoch + 1, armed = false, armed_at = NULL, run_id = '', replication_id = '',
+               system_identifier = '', timeline = '', clean_rounds = 0, last_clean_at = NULL,
+               control_seq = s.control_seq + 1
+         WHERE s.sale = p_sale.sale;
+    END IF;
+    RETURN ('', format('paused, the gate of epoch %s is being built', p_sale.epoch + 1));
+END $$;
+
+CREATE FUNCTION tidegate.judge_close(p_sale tidegate.sales, p_plan boolean) RETURNS tidegate.judgement
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_sale.stage = 'closed' THEN
+        RETURN ('', 'closed already');
+    END IF;
+    IF NOT p_plan THEN
+        UPDATE tidegate.sales s
+           SET stage = 'closed', closed_at = date_trunc('milliseconds', clock_timestamp()),
+               control_seq = s.control_seq + 1
+         WHERE s.sale = p_sale.sale;
+    END IF;
+    RETURN ('', 'closed');
+END $$;
+
+CREATE FUNCTION tidegate.judge_pace(p_sale tidegate.sales, p_sequence bigint, p_pace bigint, p_plan boolean)
+RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
+DECLARE
+    v_now    bigint := CASE WHEN p_sale.pace_milli = 0 THEN p_sale.pace_start_milli ELSE p_sale.pace_milli END;
+    v_wanted bigint := CASE WHEN p_pace = 0 THEN p_sale.pace_start_milli ELSE p_pace END;
+BEGIN
+    IF p_sale.stage = 'closed' THEN
+        RETURN ('sale_closed', 'the sale is closed');
+    END IF;
+    IF v_wanted > v_now AND p_sequence <> p_sale.control_seq THEN
+        RETURN ('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
+    END IF;
+    IF v_wanted < p_sale.pace_min_milli OR v_wanted > p_sale.pace_max_milli THEN
+        RETURN ('definition_invalid', format('pace must be %s to %s people per 1000 s', p_sale.pace_min_milli,
+                                             p_sale.pace_max_milli));
+    END IF;
+    IF NOT p_plan THEN
+        UPDATE tidegate.sales s SET pace_milli = p_pace, control_seq = s.control_seq + 1 WHERE s.sale = p_sale.sale;
+    END IF;
+    RETURN ('', format('pace %s people per 1000 s', v_wanted));
+END $$;
+
+-- The definition columns of a new generation. p_definition was checked by the daemon; the constraints have the last word.
+CREATE FUNCTION tidegate.store_definition(p_sale text, p_generation bigint, p_definition jsonb) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO tidegate.sales AS s (
+        sale, generation, opens_at, queue_order, limit_per_buyer, hold_ms, grace_ms, extend_ms, extensions_max,
+        pace_start_milli, pace_min_milli, pace_max_milli, proof_every_ms, proof_lease_ms, remaining_bucketed, shards, epoch,
+        created_at)
+    VALUES (
+        p_sale, p_generation, tidegate.from_ms((p_definition->>'opens_ms')::bigint), p_definition->>'order',
+        (p_definition->>'limit_per_buyer')::integer, (p_definition->>'hold_ms')::bigint,
+        (p_definition->>'grace_ms')::bigint, (p_definition->>'extend_ms')::bigint,
+        (p_definition->>'extensions_max')::integer, (p_definition->>'pace_start_milli')::bigint,
+        (p_definition->>'pace_min_milli')::bigint, (p_definition->>'pace_max_milli')::bigint,
+        (p_definition->>'proof_every_ms')::bigint, (p_definition->>'proof_lease_ms')::bigint,
+        (p_definition->>'remaining_bucketed')::boolean, (p_definition->>'shards')::integer, 1,
+        date_trunc('milliseconds', clock_timestamp()))
+    ON CONFLICT (sale) DO UPDATE SET
+        generation = excluded.generation, opens_at = excluded.opens_at, queue_order = excluded.queue_order,
+        limit_per_buyer = excluded.limit_per_buyer, hold_ms = excluded.hold_ms, grace_ms = excluded.grace_ms,
+        extend_ms = excluded.extend_ms, extensions_max = excluded.extensions_max,
+        pace_start_milli = excluded.pace_start_milli, pace_min_milli = excluded.pace_min_milli,
+        pace_max_milli = excluded.pace_max_milli, proof_every_ms = excluded.proof_every_ms,
+        proof_lease_ms = excluded.proof_lease_ms, remaining_bucketed = excluded.remaining_bucketed,
+        shards = excluded.shards, epoch = s.epoch + 1, created_at = excluded.created_at, stage = 'scheduled',
+        pause_ids = '{}', pause_causes = '{}', control_seq = s.control_seq + 1, armed = false, armed_at = NULL,
+        run_id = '', replication_id = '', system_identifier = '', timeline = '', last_clean_at = NULL, clean_rounds = 0,
+        pace_milli = 0, opened_at = NULL, closed_at = NULL;
+    INSERT INTO tidegate.sale_items (sale, generation, item, sku, units, price_minor, currency, buyer_limit)
+    SELECT p_sale, p_generation, (i.n - 1)::integer, i.item->>'sku', (i.item->>'units')::integer,
+           (i.item->>'price_minor')::bigint, i.item->>'currency', (p_definition->>'limit_per_buyer')::integer
+      FROM jsonb_array_elements(p_definition->'items') WITH ORDINALITY AS i (item, n);
+$$;
+
+-- The present definition in the form of p_definition.
+CREATE FUNCTION tidegate.definition_of(p_sale tidegate.sales) RETURNS jsonb LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_object(
+        'opens_ms', tidegate.to_ms(p_sale.opens_at), 'order', p_sale.queue_order,
+        'limit_per_buyer', p_sale.limit_per_buyer, 'hold_ms', p_sale.hold_ms, 'grace_ms', p_sale.grace_ms,
+        'extend_ms', p_sale.extend_ms, 'extensions_max', p_sale.extensions_max,
+        'pace_start_milli', p_sale.pace_start_milli, 'pace_min_milli', p_sale.pace_min_milli,
+        'pace_max_milli', p_sale.pace_max_milli, 'proof_every_ms', p_sale.proof_every_ms,
+        'proof_lease_ms', p_sale.proof_lease_ms, 'remaining_bucketed', p_sale.remaining_bucketed, 'shards', p_sale.shards,
+        'items', (SELECT jsonb_agg(jsonb_build_object('sku', i.sku, 'units', i.units, 'price_minor', i.price_minor,
+                                                      'currency', i.currency) ORDER BY i.item)
+                    FROM tidegate.sale_items i WHERE i.sale = p_sale.sale AND i.generation = p_sale.generation))
+$$;
+
+-- The caller holds the fence exclusively and the control lock. p_sale is all NULL for a new sale.
+CREATE FUNCTION tidegate.judge_apply(p_name text, p_sale tidegate.sales, p_sequence bigint, p_definition jsonb,
+                                     p_plan boolean) RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
+DECLARE
+    v_changed text[];
+    v_stale   tidegate.judgement := ('stale_sequence', format('based on %s, the sale is at %s', p_sequence,
+                                                              p_sale.control_seq));
+BEGIN
+    IF p_sale.sale IS NULL THEN
+        IF (SELECT count(*) FROM tidegate.sales) >= 64 THEN
+            RETURN ('not_allowed_now', 'there are 64 sales, no more are kept');
+        END IF;
+        IF NOT p_plan THEN
+            PERFORM tidegate.store_definition(p_name, 1, p_definition);
+        END IF;
+        RETURN ('', 'created');
+    END IF;
+    IF p_sale.stage = 'closed' THEN
+        IF p_sequence <> p_sale.control_seq THEN
+            RETURN v_stale;
+        END IF;
+        IF EXISTS (SELECT FROM tidegate.reservations r WHERE r.sale = p_name AND r.state = 'pending') THEN
+            RETURN ('not_allowed_now', 'holds of the closed sale are still pending');
+        END IF;
+        IF NOT p_plan THEN
+            PERFORM tidegate.store_definition(p_name, p_sale.generation + 1, p_definition);
+        END IF;
+        RETURN ('', format('created again, generation %s', p_sale.generation + 1));
+    END IF;
+    SELECT coalesce(array_agg(n.key ORDER BY n.key), '{}') INTO v_changed
+      FROM jsonb_each(p_definition) n JOIN jsonb_each(tidegate.definition_of(p_sale)) o USING (key)
+     WHERE n.value <> o.value;
+    IF v_changed = '{}' THEN
+        RETURN ('', 'unchanged');
+    END IF;
+    IF p_sale.stage <> 'scheduled'
+       OR NOT v_changed <@ ARRAY['opens_ms', 'pace_start_milli', 'pace_min_milli', 'pace_max_milli'] THEN
+        RETURN ('definition_frozen', 'cannot change: ' || array_to_string(v_changed, ', '));
+    END IF;
+    IF p_sequence <> p_sale.control_seq THEN
+        RETURN v_stale;
+    END IF;
+    IF NOT p_plan THEN
+        UPDATE tidegate.sales s
+           SET opens_at = tidegate.from_ms((p_definition->>'opens_ms')::bigint),
+               pace_start_milli = (p_definition->>'pace_start_milli')::bigint,
+               pace_min_milli = (p_definition->>'pace_min_milli')::bigint,
+               pace_max_milli = (p_definition->>'pace_max_milli')::bigint, pace_milli = 0, control_seq = s.control_seq + 1
+         WHERE s.sale = p_name;
+    END IF;
+    RETURN ('', 'changed: ' || array_to_string(v_changed, ', '));
+END $$;
+
+CREATE FUNCTION tidegate.judge_known(p_sale tidegate.sales, p_id text, p_kind text, p_sequence bigint, p_pauses text[],
+                                     p_pace bigint, p_cause text, p_plan boolean)
+RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_kind IN ('open', 'resume') AND p_sequence <> p_sale.control_seq THEN
+        RETURN ('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
+    END IF;
+    RETURN CASE p_kind
+        WHEN 'pause' THEN tidegate.judge_pause(p_sale, p_id, p_cause, p_plan)
+        WHEN 'resume' THEN tidegate.judge_resume(p_sale, p_pauses, p_plan)
+        WHEN 'open' THEN tidegate.judge_open(p_sale, p_plan)
+        WHEN 'rebuild' THEN tidegate.judge_rebuild(p_sale, p_id, p_cause, p_plan)
+        WHEN 'close' THEN tidegate.judge_close(p_sale, p_plan)
+        WHEN 'pace' THEN tidegate.judge_pace(p_sale, p_sequence, p_pace, p_plan)
+        ELSE ('malformed', 'unknown kind of command')::tidegate.judgement END;
+END $$;
+
+-- Several ledgers hear a command at the same time: the first to hold the sale judges it, the others find it in the log.
+-- A refused pause is not logged, so that repeating it can still pause. The fence comes first, before any row is locked:
+-- a pause, which takes only the row, never waits for it.
+CREATE FUNCTION tidegate.judge_command(
+    p_id text, p_sale text, p_generation bigint, p_kind text, p_sequence bigint, p_key text, p_command bytea,
+    p_signature bytea, p_pauses text[], p_pace bigint, p_cause text, p_plan boolean, p_definition jsonb)
+RETURNS TABLE (reason text, detail text, repeated boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    v_sale  tidegate.sales;
+    v_known tidegate.control_log;
+    v_done  tidegate.judgement;
+BEGIN
+    IF p_kind IN ('rebuild', 'apply') AND NOT p_plan THEN
+        PERFORM tidegate.fence_exclusive(p_sale);
+    END IF;
+    IF p_kind = 'apply' THEN
+        PERFORM pg_advisory_xact_lock(tidegate.lock_key('control', ''));
+    END IF;
+    SELECT * INTO v_sale FROM tidegate.sales s WHERE s.sale = p_sale FOR NO KEY UPDATE;
+    SELECT * INTO v_known FROM tidegate.control_log c WHERE c.command_id = p_id;
+    IF FOUND THEN
+        IF v_known.sale <> p_sale OR v_known.kind <> p_kind THEN
+            RETURN QUERY SELECT 'malformed', 'this command id was used for something else', true;
+            RETURN;
+        END IF;
+        RETURN QUERY SELECT v_known.reason, v_known.detail, true;
+        RETURN;
+    END IF;
+    IF p_kind = 'apply' THEN
+        v_done := tidegate.judge_apply(p_sale, v_sale, p_sequence, p_definition, p_plan);
+    ELSIF v_sale.sale IS NULL THEN
+        v_done := ('sale_unknown', 'there is no such sale');
+    ELSIF p_generation <> 0 AND p_generation <> v_sale.generation THEN
+        v_done := ('stale_sequence', format('meant for generation %s, the sale is at %s', p_generation,
+                                            v_sale.generation));
+    ELSE
+        v_done := tidegate.judge_known(v_sale, p_id, p_kind, p_sequence, p_pauses, p_pace, p_cause, p_plan);
+    END IF;
+    IF NOT p_plan AND NOT (p_kind = 'pause' AND v_done.reason <> '') THEN
+        INSERT INTO tidegate.control_log (command_id, sale, kind, key_id, command, signature, reason, detail, control_seq,
+                                          judged_at)
+        SELECT p_id, p_sale, p_kind, p_key, p_command, p_signature, v_done.reason, v_done.detail,
+               coalesce((SELECT s.control_seq FROM tidegate.sales s WHERE s.sale = p_sale), 0), clock_timestamp();
+    END IF;
+    RETURN QUERY SELECT v_done.reason, v_done.detail, false;
+END $$;
