@@ -44,34 +44,37 @@ static int base64url_value(char digit)
     return digit == '-' ? 62 : digit == '_' ? 63 : -1;
 }
 
+/* Every character is a digit and the bits behind the last whole byte are zero. */
+static bool base64url_canonical(const char *text, size_t length)
+{
+    int value = 0;
+    for (size_t i = 0; i < length; i++) {
+        value = base64url_value(text[i]);
+        if (value < 0) {
+            return false;
+        }
+    }
+    int loose_bits = length % 4 == 2 ? 15 : length % 4 == 3 ? 3 : 0;
+    return length % 4 != 1 && (value & loose_bits) == 0;
+}
+
 int tg_base64url_decode(const char *text, size_t text_length, uint8_t *out_data, size_t capacity,
                         size_t *out_length)
 {
-    /* One digit alone carries less than a byte; 5 or more left-over bits are such a digit. */
-    if (text_length % 4 == 1 || text_length / 4 > capacity / 3 ||
-        text_length / 4 * 3 + text_length % 4 > capacity + 1) {
+    size_t length = text_length / 4 * 3 + text_length % 4 * 6 / 8;
+    if (length > capacity || !base64url_canonical(text, text_length)) {
         return TG_ERR_MALFORMED;
     }
     uint32_t bits = 0;
     unsigned held = 0;
-    size_t length = 0;
+    size_t filled = 0;
     for (size_t i = 0; i < text_length; i++) {
-        int value = base64url_value(text[i]);
-        if (value < 0) {
-            return TG_ERR_MALFORMED;
-        }
-        bits = bits << 6 | (uint32_t)value;
+        bits = bits << 6 | (uint32_t)base64url_value(text[i]);
         held += 6;
         if (held >= 8) {
             held -= 8;
-            if (length == capacity) {
-                return TG_ERR_MALFORMED;
-            }
-            out_data[length++] = (uint8_t)(bits >> held);
+            out_data[filled++] = (uint8_t)(bits >> held);
         }
-    }
-    if ((bits & ((1U << held) - 1)) != 0) {
-        return TG_ERR_MALFORMED; /* another spelling of the same bytes */
     }
     *out_length = length;
     return 0;
