@@ -230,8 +230,8 @@ show: {{remaining: exact}}
 
     def referee(self, sale):
         """Heals nothing, asserts everything: one live owner a unit, gate and ledger agree once the sweeper is through."""
-        live = self.ledger("""SELECT h.item, h.unit, h.reservation FROM tidegate.holdings h JOIN tidegate.reservations r
-            ON r.id = h.reservation WHERE h.sale = %s AND h.live""", sale)
+        live = self.ledger("""SELECT h.item, h.unit, h.reservation_id FROM tidegate.holdings h JOIN tidegate.reservations r
+            ON r.id = h.reservation_id WHERE h.sale = %s AND h.live""", sale)
         units = {(item, unit) for item, unit, _ in live}
         assert len(units) == len(live), "a unit with two live owners"
 
