@@ -5,25 +5,28 @@
 
 CREATE TYPE tidegate.judgement AS (reason text, detail text);
 
+CREATE FUNCTION tidegate.judged(p_reason text, p_detail text) RETURNS tidegate.judgement LANGUAGE sql IMMUTABLE AS
+$$ SELECT (p_reason, p_detail)::tidegate.judgement $$;
+
 CREATE FUNCTION tidegate.judge_pause(p_sale tidegate.sales, p_id text, p_cause text, p_plan boolean)
 RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 BEGIN
     IF p_sale.stage = 'closed' THEN
-        RETURN ('sale_closed', 'the sale is closed');
+        RETURN tidegate.judged('sale_closed', 'the sale is closed');
     END IF;
     IF p_id = ANY (p_sale.lifted_ids) THEN
-        RETURN ('', 'this pause was lifted already');
+        RETURN tidegate.judged('', 'this pause was lifted already');
     END IF;
     IF p_id = ANY (p_sale.pause_ids) THEN
-        RETURN ('', 'paused already by this command');
+        RETURN tidegate.judged('', 'paused already by this command');
     END IF;
     IF cardinality(p_sale.pause_ids) >= 32 THEN
-        RETURN ('not_allowed_now', 'the sale is paused and has 32 pauses, no more are kept');
+        RETURN tidegate.judged('not_allowed_now', 'the sale is paused and has 32 pauses, no more are kept');
     END IF;
     IF NOT p_plan THEN
         PERFORM tidegate.add_pause(p_sale.sale, p_id, p_cause);
     END IF;
-    RETURN ('', 'paused');
+    RETURN tidegate.judged('', 'paused');
 END $$;
 
 -- What stands between this sale and selling, or ''.
@@ -31,13 +34,13 @@ CREATE FUNCTION tidegate.unproved(p_sale tidegate.sales, p_rounds integer) RETUR
 LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT p_sale.armed THEN
-        RETURN ('not_armed', format('the gate of epoch %s is not loaded and armed yet', p_sale.epoch));
+        RETURN tidegate.judged('not_armed', format('the gate of epoch %s is not loaded and armed yet', p_sale.epoch));
     END IF;
     IF p_sale.clean_rounds < p_rounds OR NOT tidegate.proof_fresh(p_sale) THEN
-        RETURN ('not_proved', format('%s clean rounds of epoch %s in a row, %s needed, the last one at most %s ms old',
+        RETURN tidegate.judged('not_proved', format('%s clean rounds of epoch %s in a row, %s needed, the last one at most %s ms old',
                                      p_sale.clean_rounds, p_sale.epoch, p_rounds, p_sale.proof_lease_ms));
     END IF;
-    RETURN ('', '');
+    RETURN tidegate.judged('', '');
 END $$;
 
 CREATE FUNCTION tidegate.judge_resume(p_sale tidegate.sales, p_pauses text[], p_plan boolean)
@@ -47,11 +50,11 @@ DECLARE
     v_why     tidegate.judgement;
 BEGIN
     IF p_sale.stage = 'closed' THEN
-        RETURN ('sale_closed', 'the sale is closed');
+        RETURN tidegate.judged('sale_closed', 'the sale is closed');
     END IF;
     SELECT string_agg(x, ' ') INTO v_missing FROM unnest(p_sale.pause_ids) AS x WHERE NOT x = ANY (p_pauses);
     IF v_missing IS NOT NULL THEN
-        RETURN ('pauses_missing', 'active and not named: ' || v_missing);
+        RETURN tidegate.judged('pauses_missing', 'active and not named: ' || v_missing);
     END IF;
     v_why := tidegate.unproved(p_sale, 2);
     IF v_why.reason <> '' THEN
@@ -68,7 +71,7 @@ BEGIN
         VALUES (p_sale.sale || '.' || p_sale.generation || '.resumed.' || p_sale.control_seq + 1, p_sale.sale,
                 p_sale.generation, 'resumed', clock_timestamp());
     END IF;
-    RETURN ('', format('resumed, %s pauses lifted', cardinality(p_pauses)));
+    RETURN tidegate.judged('', format('resumed, %s pauses lifted', cardinality(p_pauses)));
 END $$;
 
 CREATE FUNCTION tidegate.judge_open(p_sale tidegate.sales, p_plan boolean) RETURNS tidegate.judgement
@@ -77,10 +80,10 @@ DECLARE
     v_why tidegate.judgement;
 BEGIN
     IF p_sale.stage <> 'scheduled' THEN
-        RETURN ('not_allowed_now', 'the sale is ' || p_sale.state || ', only a scheduled one is opened');
+        RETURN tidegate.judged('not_allowed_now', 'the sale is ' || p_sale.state || ', only a scheduled one is opened');
     END IF;
     IF cardinality(p_sale.pause_ids) > 0 THEN
-        RETURN ('not_allowed_now', 'the sale is paused, resume it first');
+        RETURN tidegate.judged('not_allowed_now', 'the sale is paused, resume it first');
     END IF;
     v_why := tidegate.unproved(p_sale, 1);
     IF v_why.reason <> '' THEN
@@ -91,7 +94,7 @@ BEGIN
            SET stage = 'open', opened_at = date_trunc('milliseconds', clock_timestamp()), control_seq = s.control_seq + 1
          WHERE s.sale = p_sale.sale;
     END IF;
-    RETURN ('', 'open');
+    RETURN tidegate.judged('', 'open');
 END $$;
 
 -- The caller holds the fence exclusively. The pause a rebuild brings carries the command's id.
@@ -99,7 +102,7 @@ CREATE FUNCTION tidegate.judge_rebuild(p_sale tidegate.sales, p_id text, p_cause
 RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 BEGIN
     IF p_sale.stage = 'closed' THEN
-        RETURN ('sale_closed', 'the sale is closed');
+        RETURN tidegate.judged('sale_closed', 'the sale is closed');
     END IF;
     IF NOT p_plan THEN
         PERFORM tidegate.add_pause(p_sale.sale, p_id, 'rebuild: ' || p_cause);
@@ -109,14 +112,14 @@ BEGIN
                control_seq = s.control_seq + 1
          WHERE s.sale = p_sale.sale;
     END IF;
-    RETURN ('', format('paused, the gate of epoch %s is being built', p_sale.epoch + 1));
+    RETURN tidegate.judged('', format('paused, the gate of epoch %s is being built', p_sale.epoch + 1));
 END $$;
 
 CREATE FUNCTION tidegate.judge_close(p_sale tidegate.sales, p_plan boolean) RETURNS tidegate.judgement
 LANGUAGE plpgsql AS $$
 BEGIN
     IF p_sale.stage = 'closed' THEN
-        RETURN ('', 'closed already');
+        RETURN tidegate.judged('', 'closed already');
     END IF;
     IF NOT p_plan THEN
         UPDATE tidegate.sales s
@@ -124,7 +127,7 @@ BEGIN
                control_seq = s.control_seq + 1
          WHERE s.sale = p_sale.sale;
     END IF;
-    RETURN ('', 'closed');
+    RETURN tidegate.judged('', 'closed');
 END $$;
 
 CREATE FUNCTION tidegate.judge_pace(p_sale tidegate.sales, p_sequence bigint, p_pace bigint, p_plan boolean)
@@ -134,19 +137,19 @@ DECLARE
     v_wanted bigint := CASE WHEN p_pace = 0 THEN p_sale.pace_start_milli ELSE p_pace END;
 BEGIN
     IF p_sale.stage = 'closed' THEN
-        RETURN ('sale_closed', 'the sale is closed');
+        RETURN tidegate.judged('sale_closed', 'the sale is closed');
     END IF;
     IF v_wanted > v_now AND p_sequence <> p_sale.control_seq THEN
-        RETURN ('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
+        RETURN tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
     END IF;
     IF v_wanted < p_sale.pace_min_milli OR v_wanted > p_sale.pace_max_milli THEN
-        RETURN ('definition_invalid', format('pace must be %s to %s people per 1000 s', p_sale.pace_min_milli,
+        RETURN tidegate.judged('definition_invalid', format('pace must be %s to %s people per 1000 s', p_sale.pace_min_milli,
                                              p_sale.pace_max_milli));
     END IF;
     IF NOT p_plan THEN
         UPDATE tidegate.sales s SET pace_milli = p_pace, control_seq = s.control_seq + 1 WHERE s.sale = p_sale.sale;
     END IF;
-    RETURN ('', format('pace %s people per 1000 s', v_wanted));
+    RETURN tidegate.judged('', format('pace %s people per 1000 s', v_wanted));
 END $$;
 
 -- The definition columns of a new generation. p_definition was checked by the daemon; the constraints have the last word.
@@ -201,39 +204,39 @@ CREATE FUNCTION tidegate.judge_apply(p_name text, p_sale tidegate.sales, p_seque
                                      p_plan boolean) RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 DECLARE
     v_changed text[];
-    v_stale   tidegate.judgement := ('stale_sequence', format('based on %s, the sale is at %s', p_sequence,
+    v_stale   tidegate.judgement := tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence,
                                                               p_sale.control_seq));
 BEGIN
     IF p_sale.sale IS NULL THEN
         IF (SELECT count(*) FROM tidegate.sales) >= 64 THEN
-            RETURN ('not_allowed_now', 'there are 64 sales, no more are kept');
+            RETURN tidegate.judged('not_allowed_now', 'there are 64 sales, no more are kept');
         END IF;
         IF NOT p_plan THEN
             PERFORM tidegate.store_definition(p_name, 1, p_definition);
         END IF;
-        RETURN ('', 'created');
+        RETURN tidegate.judged('', 'created');
     END IF;
     IF p_sale.stage = 'closed' THEN
         IF p_sequence <> p_sale.control_seq THEN
             RETURN v_stale;
         END IF;
         IF EXISTS (SELECT FROM tidegate.reservations r WHERE r.sale = p_name AND r.state = 'pending') THEN
-            RETURN ('not_allowed_now', 'holds of the closed sale are still pending');
+            RETURN tidegate.judged('not_allowed_now', 'holds of the closed sale are still pending');
         END IF;
         IF NOT p_plan THEN
             PERFORM tidegate.store_definition(p_name, p_sale.generation + 1, p_definition);
         END IF;
-        RETURN ('', format('created again, generation %s', p_sale.generation + 1));
+        RETURN tidegate.judged('', format('created again, generation %s', p_sale.generation + 1));
     END IF;
     SELECT coalesce(array_agg(n.key ORDER BY n.key), '{}') INTO v_changed
       FROM jsonb_each(p_definition) n JOIN jsonb_each(tidegate.definition_of(p_sale)) o USING (key)
      WHERE n.value <> o.value;
     IF v_changed = '{}' THEN
-        RETURN ('', 'unchanged');
+        RETURN tidegate.judged('', 'unchanged');
     END IF;
     IF p_sale.stage <> 'scheduled'
        OR NOT v_changed <@ ARRAY['opens_ms', 'pace_start_milli', 'pace_min_milli', 'pace_max_milli'] THEN
-        RETURN ('definition_frozen', 'cannot change: ' || array_to_string(v_changed, ', '));
+        RETURN tidegate.judged('definition_frozen', 'cannot change: ' || array_to_string(v_changed, ', '));
     END IF;
     IF p_sequence <> p_sale.control_seq THEN
         RETURN v_stale;
@@ -246,7 +249,7 @@ BEGIN
                pace_max_milli = (p_definition->>'pace_max_milli')::bigint, pace_milli = 0, control_seq = s.control_seq + 1
          WHERE s.sale = p_name;
     END IF;
-    RETURN ('', 'changed: ' || array_to_string(v_changed, ', '));
+    RETURN tidegate.judged('', 'changed: ' || array_to_string(v_changed, ', '));
 END $$;
 
 CREATE FUNCTION tidegate.judge_known(p_sale tidegate.sales, p_id text, p_kind text, p_sequence bigint, p_pauses text[],
@@ -254,7 +257,7 @@ CREATE FUNCTION tidegate.judge_known(p_sale tidegate.sales, p_id text, p_kind te
 RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 BEGIN
     IF p_kind IN ('open', 'resume') AND p_sequence <> p_sale.control_seq THEN
-        RETURN ('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
+        RETURN tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
     END IF;
     RETURN CASE p_kind
         WHEN 'pause' THEN tidegate.judge_pause(p_sale, p_id, p_cause, p_plan)
@@ -263,7 +266,7 @@ BEGIN
         WHEN 'rebuild' THEN tidegate.judge_rebuild(p_sale, p_id, p_cause, p_plan)
         WHEN 'close' THEN tidegate.judge_close(p_sale, p_plan)
         WHEN 'pace' THEN tidegate.judge_pace(p_sale, p_sequence, p_pace, p_plan)
-        ELSE ('malformed', 'unknown kind of command')::tidegate.judgement END;
+        ELSE tidegate.judged('malformed', 'unknown kind of command') END;
 END $$;
 
 -- Several ledgers hear a command at the same time: the first to hold the sale judges it, the others find it in the log.
@@ -297,9 +300,9 @@ BEGIN
     IF p_kind = 'apply' THEN
         v_done := tidegate.judge_apply(p_sale, v_sale, p_sequence, p_definition, p_plan);
     ELSIF v_sale.sale IS NULL THEN
-        v_done := ('sale_unknown', 'there is no such sale');
+        v_done := tidegate.judged('sale_unknown', 'there is no such sale');
     ELSIF p_generation <> 0 AND p_generation <> v_sale.generation THEN
-        v_done := ('stale_sequence', format('meant for generation %s, the sale is at %s', p_generation,
+        v_done := tidegate.judged('stale_sequence', format('meant for generation %s, the sale is at %s', p_generation,
                                             v_sale.generation));
     ELSE
         v_done := tidegate.judge_known(v_sale, p_id, p_kind, p_sequence, p_pauses, p_pace, p_cause, p_plan);
