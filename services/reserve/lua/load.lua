@@ -80,6 +80,11 @@ local function plan_row(kind, reservation, packed)
     if not place then
         return 'row unreadable'
     end
+    for _, i in ipairs({3, 5, 6}) do
+        if call('HEXISTS', KEYS[i], reservation) == 1 then
+            return 'a reservation came twice'
+        end
+    end
     local buyer = plan.buyers[user] or call('HGET', KEYS[7], user) or ''
     local use = plan.used[place] or call('HGET', KEYS[8], place)
     local use_window, owner = match(use or '', '^(%d+) (%S+)$')
@@ -114,9 +119,6 @@ local function page()
         if fault then
             return {'doubt', fault}
         end
-    end
-    for i = 3, 6 do
-        call('TYPE', KEYS[i])
     end
     call('HSET', KEYS[1], 'load_page', format('%d', expected), 'load_at', now)
     for _, row in ipairs(plan.rows) do
