@@ -33,7 +33,10 @@ static void make_subscription(struct tg_bus *bus, struct bus_subscription *subsc
     natsSubscription *handle = NULL;
     natsStatus s;
 
-    if (subscription->queue == NULL) {
+    if (subscription->duty == BUS_DUTY_INBOX) {
+        s = natsConnection_Subscribe(&handle, bus->connection, subscription->subject,
+                                     bus_link_answer, bus);
+    } else if (subscription->queue == NULL) {
         s = natsConnection_SubscribeSync(&handle, bus->connection, subscription->subject);
     } else {
         s = natsConnection_QueueSubscribeSync(&handle, bus->connection, subscription->subject,
@@ -133,6 +136,11 @@ static void on_handle_closed(uv_handle_t *handle)
     if (--bus->handles_open > 0) {
         return;
     }
+    for (natsMsg *left = bus_link_next_answer(&bus->link); left != NULL;
+         left = bus_link_next_answer(&bus->link)) {
+        natsMsg_Destroy(left);
+    }
+    free(bus->link.answers);
     uv_mutex_destroy(&bus->link.lock);
     bus_arena_free(&bus->scratch);
     free(bus->calls.table);
@@ -193,8 +201,7 @@ static void dispatch(struct tg_bus *bus, struct bus_subscription *subscription, 
     case BUS_DUTY_SERVE:
         bus_serve_message(bus, subscription, message);
         return;
-    case BUS_DUTY_INBOX:
-        bus_calls_reply(bus, message);
+    case BUS_DUTY_INBOX: /* comes by bus_link_answer */
         break;
     case BUS_DUTY_SERVICE:
         bus_service_answer(bus, subscription->verb, message);
@@ -203,12 +210,29 @@ static void dispatch(struct tg_bus *bus, struct bus_subscription *subscription, 
     natsMsg_Destroy(message);
 }
 
-/* At most BUS_DRAIN_MESSAGES; true when more are waiting. */
+static bool drain_answers(struct tg_bus *bus)
+{
+    for (int i = 0; i < BUS_DRAIN_MESSAGES; i++) {
+        natsMsg *message = bus_link_next_answer(&bus->link);
+        if (message == NULL || bus->freeing) {
+            natsMsg_Destroy(message);
+            return false;
+        }
+        bus_calls_reply(bus, message);
+        natsMsg_Destroy(message);
+    }
+    return true;
+}
+
+/* At most BUS_DRAIN_MESSAGES; true when more may be waiting. */
 static bool drain_one(struct tg_bus *bus, struct bus_subscription *subscription)
 {
     uint64_t queued = 0;
     natsMsg *message;
 
+    if (subscription->duty == BUS_DUTY_INBOX) {
+        return drain_answers(bus);
+    }
     if (subscription->handle == NULL ||
         natsSubscription_QueuedMsgs(subscription->handle, &queued) != NATS_OK) {
         return false;

@@ -47,10 +47,12 @@ struct bus_link {
     uv_async_t wake;
     uv_poll_t *poll; /* on its own duplicate of the socket; NULL until attached */
     int poll_fd;
-    uv_mutex_t lock;  /* guards the next three */
+    uv_mutex_t lock;  /* guards the next five */
     int fd_next;      /* attached and not yet polled; -1: none */
     int wanted;       /* UV_READABLE | UV_WRITABLE */
     natsConnection *connection;
+    natsMsg **answers; /* for the inbox, not yet handled: a ring of TG_MAX_BUS_PENDING */
+    size_t answer_first, answer_count;
     atomic_bool attached;  /* false from the moment the library gives the socket up */
     atomic_bool announced; /* connected or reconnected callback came, disconnected did not */
     atomic_bool closed;    /* the library's last callback came */
@@ -148,6 +150,10 @@ TG_MUST_CHECK int bus_link_open(struct tg_bus *bus, uv_loop_t *loop);
 TG_MUST_CHECK int bus_link_options(struct tg_bus *bus, const char *url, natsOptions *options);
 void bus_link_apply(struct tg_bus *bus); /* on the loop: polls what the hooks asked for */
 void bus_link_drop(struct bus_link *link);
+/* Called by the library's delivery thread. Synchronous subscriptions would do for the inbox too, but NextMsg turns "no
+ * responders" into a bare status and drops the subject that says which call it was. */
+void bus_link_answer(natsConnection *connection, natsSubscription *subscription, natsMsg *take_message, void *bus);
+natsMsg *bus_link_next_answer(struct bus_link *link); /* on the loop; NULL: none */
 
 /* bus.c: called on the loop when a hook or callback changed something, and after the socket was read. */
 void bus_look(struct tg_bus *bus);

@@ -202,12 +202,52 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
     }
 }
 
+void bus_link_answer(natsConnection *connection, natsSubscription *subscription,
+                     natsMsg *take_message, void *context)
+{
+    struct tg_bus *bus = context;
+    struct bus_link *link = &bus->link;
+    bool full;
+
+    (void)connection;
+    (void)subscription;
+    uv_mutex_lock(&link->lock);
+    full = link->answer_count == TG_MAX_BUS_PENDING;
+    if (!full) {
+        size_t last = (link->answer_first + link->answer_count++) % TG_MAX_BUS_PENDING;
+        link->answers[last] = take_message;
+    }
+    uv_mutex_unlock(&link->lock);
+    if (full) {
+        natsMsg_Destroy(take_message);
+        atomic_fetch_add(&link->slow, 1);
+    }
+    uv_async_send(&link->wake);
+}
+
+natsMsg *bus_link_next_answer(struct bus_link *link)
+{
+    natsMsg *message = NULL;
+
+    uv_mutex_lock(&link->lock);
+    if (link->answer_count > 0) {
+        message = link->answers[link->answer_first];
+        link->answer_first = (link->answer_first + 1) % TG_MAX_BUS_PENDING;
+        link->answer_count--;
+    }
+    uv_mutex_unlock(&link->lock);
+    return message;
+}
+
 static void on_wake(uv_async_t *wake)
 {
     struct tg_bus *bus = wake->data;
 
     bus_link_apply(bus);
     bus_look(bus);
+    if (!bus->freeing) {
+        bus_drain(bus);
+    }
 }
 
 int bus_link_open(struct tg_bus *bus, uv_loop_t *loop)
@@ -218,13 +258,19 @@ int bus_link_open(struct tg_bus *bus, uv_loop_t *loop)
     link->loop = loop;
     link->loop_thread = uv_thread_self();
     link->fd_next = -1;
+    link->answers = calloc(TG_MAX_BUS_PENDING, sizeof(*link->answers));
+    if (link->answers == NULL) {
+        return -ENOMEM;
+    }
     error = uv_mutex_init(&link->lock);
     if (error != 0) {
+        free(link->answers);
         return error;
     }
     error = uv_async_init(loop, &link->wake, on_wake);
     if (error != 0) {
         uv_mutex_destroy(&link->lock);
+        free(link->answers);
         return error;
     }
     link->wake.data = bus;
