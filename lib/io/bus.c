@@ -42,6 +42,12 @@ static void make_subscription(struct tg_bus *bus, struct bus_subscription *subsc
         s = natsConnection_QueueSubscribeSync(&handle, bus->connection, subscription->subject,
                                               subscription->queue);
     }
+    if (s == NATS_OK && subscription->duty == BUS_DUTY_INBOX) {
+        atomic_fetch_add(&bus->link.deliveries, 1);
+        if (natsSubscription_SetOnCompleteCB(handle, bus_link_delivered, bus) != NATS_OK) {
+            atomic_fetch_sub(&bus->link.deliveries, 1);
+        }
+    }
     if (s == NATS_OK) {
         subscription->handle = handle;
         natsSubscription_SetPendingLimits(handle, TG_MAX_BUS_PENDING, -1);
@@ -162,6 +168,17 @@ static void finish(struct tg_bus *bus)
     uv_close((uv_handle_t *)&bus->idle, on_handle_closed);
 }
 
+/* Taken under the lock, so that the thread that reported last has left it. */
+static bool library_is_done(struct tg_bus *bus)
+{
+    bool done;
+
+    uv_mutex_lock(&bus->link.lock);
+    done = atomic_load(&bus->link.closed) && atomic_load(&bus->link.deliveries) == 0;
+    uv_mutex_unlock(&bus->link.lock);
+    return done;
+}
+
 void bus_look(struct tg_bus *bus)
 {
     unsigned slow = atomic_exchange(&bus->link.slow, 0);
@@ -172,7 +189,7 @@ void bus_look(struct tg_bus *bus)
         tg_metric_add(TG_METRIC_BUS_SLOW, "", slow);
     }
     if (bus->freeing) {
-        if (atomic_load(&bus->link.closed) &&
+        if (library_is_done(bus) &&
             !uv_is_closing((const uv_handle_t *)&bus->link.wake)) {
             finish(bus);
         }

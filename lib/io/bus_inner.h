@@ -55,7 +55,8 @@ struct bus_link {
     size_t answer_first, answer_count;
     atomic_bool attached;  /* false from the moment the library gives the socket up */
     atomic_bool announced; /* connected or reconnected callback came, disconnected did not */
-    atomic_bool closed;    /* the library's last callback came */
+    atomic_bool closed;    /* the connection's last callback came */
+    atomic_uint deliveries; /* threads of the library that may still call bus_link_answer */
     atomic_uint slow;      /* slow-consumer reports not yet counted */
 };
 
@@ -153,6 +154,7 @@ void bus_link_drop(struct bus_link *link);
 /* Called by the library's delivery thread. Synchronous subscriptions would do for the inbox too, but NextMsg turns "no
  * responders" into a bare status and drops the subject that says which call it was. */
 void bus_link_answer(natsConnection *connection, natsSubscription *subscription, natsMsg *take_message, void *bus);
+void bus_link_delivered(void *bus);
 natsMsg *bus_link_next_answer(struct bus_link *link); /* on the loop; NULL: none */
 
 /* bus.c: called on the loop when a hook or callback changed something, and after the socket was read. */

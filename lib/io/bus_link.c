@@ -185,8 +185,10 @@ static void on_closed(natsConnection *connection, void *context)
 
     (void)connection;
     atomic_store(&bus->link.announced, false);
+    uv_mutex_lock(&bus->link.lock);
     atomic_store(&bus->link.closed, true);
     uv_async_send(&bus->link.wake);
+    uv_mutex_unlock(&bus->link.lock);
 }
 
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus error,
@@ -223,6 +225,17 @@ void bus_link_answer(natsConnection *connection, natsSubscription *subscription,
         atomic_fetch_add(&link->slow, 1);
     }
     uv_async_send(&link->wake);
+}
+
+void bus_link_delivered(void *context)
+{
+    struct tg_bus *bus = context;
+
+    /* Under the lock: once the loop sees 0 it frees the bus, and must not before this thread is through. */
+    uv_mutex_lock(&bus->link.lock);
+    atomic_fetch_sub(&bus->link.deliveries, 1);
+    uv_async_send(&bus->link.wake);
+    uv_mutex_unlock(&bus->link.lock);
 }
 
 natsMsg *bus_link_next_answer(struct bus_link *link)
