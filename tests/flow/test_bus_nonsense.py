@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a stranger sends over the bus: a clear refusal or silence, nothing taken, nobody dies."""
+import os
+import random
+
+import pytest
+from bus_probe import PREFIX, Bus, messages, types
+from google.protobuf.descriptor import FieldDescriptor
+from shop import eventually
+
+SEED = int(os.environ.get("TIDEGATE_TEST_SEED", random.SystemRandom().randrange(2**32)))
+HEARD = [row for row in messages() if row[2] in ("REQUEST", "ASK_ALL", "PUBLISH")]
+
+
+@pytest.fixture(scope="module")
+def classes():
+    return types()
+
+
+@pytest.fixture
+def bus(shop):
+    probe = Bus(int(shop.stack.env["TIDEGATE_NATS_PORT"]))
+    yield probe
+    probe.close()
+
+
+def daemons_alive(shop):
+    return [name for name in shop.stack.processes if not shop.stack.alive(name)] == []
+
+
+def assert_unharmed(shop, sale, taken):
+    """Every daemon lives and is ready, no unit moved, and an honest buyer can still buy."""
+    assert daemons_alive(shop)
+    for daemon in ("ledger", "reserve", "sweeper", "invariant", "queue", "admission", "edge"):
+        eventually(lambda daemon=daemon: shop.stack.admin(daemon, "/readyz")[0] == 200, 10, f"{daemon} is ready")
+    assert len(shop.gate(sale, "held")) + len(shop.gate(sale, "settled")) == taken
+    assert shop.state(sale) == "open"
+
+
+def odd_value(field, chance):
+    """A value of the field's type that nobody expects."""
+    kind = field.type
+    if kind == FieldDescriptor.TYPE_STRING:
+        return chance.choice(["", "x", "a" * 5000, "..", "*", ">", "res_", "res_" + "0" * 26, "res_" + "Z" * 26, "é\u202e", "1e+06", "\t"])
+    if kind == FieldDescriptor.TYPE_BYTES:
+        return chance.choice([b"", b"\x00", b"ab\x00evil", b"\xff" * 16, b"\xed\xa0\x80", os.urandom(16), b"x" * 129])
+    if kind in (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_INT64):
+        return chance.choice([0, 1, 2**31, 2**53 + 1, 2**63 - 1])
+    if kind in (FieldDescriptor.TYPE_UINT32,):
+        return chance.choice([0, 1, 31, 64, 65, 2**31, 2**32 - 1])
+    if kind == FieldDescriptor.TYPE_BOOL:
+        return chance.choice([True, False])
+    if kind == FieldDescriptor.TYPE_ENUM:
+        return chance.choice([0, 1, 2, 3, 77, 2**31 - 1])
+    raise AssertionError(f"a field type the probe does not know: {kind}")
+
+
+def odd_message(cls, chance, sale, depth=0):
+    """A decodable message full of odd values; the sale's name is right half of the time."""
+    message = cls()
+    for field in cls.DESCRIPTOR.fields:
+        if chance.random() < 0.15 or depth > 2:
+            continue
+        repeated = field.label == FieldDescriptor.LABEL_REPEATED
+        count = chance.choice([0, 1, 2, 70]) if repeated else 1
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for _ in range(min(count, 3) if depth else count):
+                inner = odd_message(field.message_type._concrete_class, chance, sale, depth + 1)
+                getattr(message, field.name).add().CopyFrom(inner) if repeated else getattr(message, field.name).CopyFrom(inner)
+        elif repeated:
+            getattr(message, field.name).extend(odd_value(field, chance) for _ in range(count))
+        else:
+            setattr(message, field.name, sale if field.name == "sale" and chance.random() < 0.5 else odd_value(field, chance))
+    return message
+
+
+def subject_of(row, sale):
+    return PREFIX + row[1].replace("%s", sale)
+
+
+def test_undecodable_and_oversized_bodies_are_refused(shop, bus):
+    sale = shop.sale(units=3)
+    chance = random.Random(SEED)
+    for row in HEARD:
+        for body in (b"\xff" * 40, b"\x0a\xff\xff\xff\xff\x0f", bytes(chance.randrange(256) for _ in range(300)), b"\x0a" + b"\x7f" * 15361):
+            if row[2] == "REQUEST":
+                answer = bus.request(subject_of(row, sale), body)
+                assert answer is not None and "Nats-Service-Error" in answer[0], f"{row[0]}: {answer} (seed {SEED})"
+            else:
+                bus.publish(subject_of(row, sale), body)
+    assert_unharmed(shop, sale, 0)
+
+
+def test_decodable_nonsense_takes_nothing(shop, bus, classes):
+    """Seeded; the soft state a stranger can publish (boards, stock) is not spoken here: see the permissions of the bus."""
+    sale = shop.sale(units=3)
+    chance = random.Random(SEED)
+    for _ in range(8):
+        for row in HEARD:
+            if row[2] == "PUBLISH":
+                continue
+            body = odd_message(classes[row[4]], chance, sale).SerializeToString()
+            if len(body) <= 15360:
+                bus.publish(subject_of(row, sale), body, f"{bus.inbox}.0")
+    assert_unharmed(shop, sale, 0)
+    shop.win(sale)
+    shop.referee(sale)
+
+
+def test_subjects_of_impossible_sales_do_nothing(shop, bus):
+    sale = shop.sale(units=3)
+    for row in HEARD:
+        if "%s" in row[1]:
+            for name in ("a" * 65, "x;y", "{x}", "é"):
+                bus.publish(subject_of(row, name), b"", f"{bus.inbox}.0")
+    assert_unharmed(shop, sale, 0)
