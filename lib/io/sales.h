@@ -6,6 +6,7 @@
 
 #include "lib/io/app.h"
 #include "lib/io/bus.h"
+#include "lib/pure/pass.h"
 #include "lib/pure/sale.h"
 #include "tidegate/v1/control.pb-c.h"
 
@@ -51,6 +52,9 @@ void tg_command_new_id(char out_id[TG_BASE32_ID_LENGTH + 1]);
 
 /* SaleDefinition <-> struct tg_sale (definition part). 0 or TG_ERR_RANGE with a sentence naming field and bounds. */
 TG_MUST_CHECK int tg_definition_check(const Tidegate__V1__SaleDefinition *definition, char *out_fault, size_t capacity);
+/* Over every field but the generation, which the state tells beside it. */
 void tg_definition_digest(const Tidegate__V1__SaleDefinition *definition, uint8_t out_digest[TG_DIGEST_BYTES]);
+/* The definition part of `sale`, digest included; only of a definition that was checked. */
+void tg_definition_read(const Tidegate__V1__SaleDefinition *definition, struct tg_sale *sale);
 
 #endif
