@@ -40,6 +40,8 @@ def assert_unharmed(shop, sale, taken):
 def odd_value(field, chance):
     """A value of the field's type that nobody expects."""
     kind = field.type
+    if field.name == "epoch":
+        return chance.choice([0, 2, 2**53 + 1])  # never the gate's own: who knows that speaks with authority
     if kind == FieldDescriptor.TYPE_STRING:
         return chance.choice(["", "x", "a" * 5000, "..", "*", ">", "res_", "res_" + "0" * 26, "res_" + "Z" * 26, "é\u202e", "1e+06", "\t"])
     if kind == FieldDescriptor.TYPE_BYTES:
