@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "services/invariant/store_gate.h"
+
+#include "lib/pure/limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const char invariant_look_lua[];
+
+int invariant_gate_server(struct tg_kv *kv, const struct invariant_answer *answer)
+{
+    const char *const argv[] = {"INFO", "server", "replication"};
+    const size_t lengths[] = {4, 6, 11};
+    return tg_kv_command(kv, 3, argv, lengths, answer->on_reply, answer->context, answer->token);
+}
+
+/* The key's full name; its length is told by the return value. */
+static size_t name_of(const struct invariant_gate *gate, enum tg_gate_key key, uint32_t item,
+                      char out_name[TG_GATE_KEY_BYTES])
+{
+    return tg_gate_key_format(gate->sale, gate->shard, gate->epoch, key, item, out_name);
+}
+
+int invariant_gate_look(const struct invariant_gate *gate, uint32_t item_count, const struct invariant_answer *answer)
+{
+    static const enum tg_gate_key fixed[] = {TG_GATE_KEY_CTL,      TG_GATE_KEY_HELD,   TG_GATE_KEY_UNACKED,
+                                             TG_GATE_KEY_SETTLED,  TG_GATE_KEY_RELEASED, TG_GATE_KEY_BUYERS,
+                                             TG_GATE_KEY_USED,     TG_GATE_KEY_PAUSES, TG_GATE_KEY_LOG};
+    enum { FIXED = sizeof fixed / sizeof fixed[0] };
+    static struct tg_kv_script script = {.name = "look", .source = invariant_look_lua};
+    if (script.sha1[0] == '\0') {
+        tg_kv_script_prepare(&script);
+    }
+    char names[FIXED + TG_MAX_ITEMS_PER_SALE][TG_GATE_KEY_BYTES];
+    const char *argv[FIXED + TG_MAX_ITEMS_PER_SALE];
+    size_t lengths[FIXED + TG_MAX_ITEMS_PER_SALE];
+    const int count = FIXED + (int)item_count;
+    for (int i = 0; i < count; i++) {
+        const enum tg_gate_key key = i < FIXED ? fixed[i] : TG_GATE_KEY_FREE;
+        lengths[i] = name_of(gate, key, i < FIXED ? 0 : (uint32_t)(i - FIXED), names[i]);
+        argv[i] = names[i];
+    }
+    return tg_kv_eval(gate->kv, &script, count, count, argv, lengths, answer->on_reply, answer->context,
+                      answer->token);
+}
+
+int invariant_gate_scan(const struct invariant_gate *gate, enum tg_gate_key key, const char *cursor,
+                        const struct invariant_answer *answer)
+{
+    char name[TG_GATE_KEY_BYTES], count[16];
+    const size_t name_length = name_of(gate, key, 0, name);
+    const int count_length = snprintf(count, sizeof count, "%d", INVARIANT_SCAN_COUNT);
+    const char *const argv[] = {key == TG_GATE_KEY_UNACKED ? "SSCAN" : "HSCAN", name, cursor, "COUNT", count};
+    const size_t lengths[] = {5, name_length, strlen(cursor), 5, (size_t)count_length};
+    return tg_kv_command(gate->kv, 5, argv, lengths, answer->on_reply, answer->context, answer->token);
+}
+
+int invariant_gate_log(const struct invariant_gate *gate, uint64_t after, uint32_t count,
+                       const struct invariant_answer *answer)
+{
+    char name[TG_GATE_KEY_BYTES], from[32], count_text[16];
+    const size_t name_length = name_of(gate, TG_GATE_KEY_LOG, 0, name);
+    const int from_length = snprintf(from, sizeof from, "%" PRIu64 "-0", after + 1);
+    const int count_length = snprintf(count_text, sizeof count_text, "%" PRIu32, count);
+    const char *const argv[] = {"XRANGE", name, from, "+", "COUNT", count_text};
+    const size_t lengths[] = {6, name_length, (size_t)from_length, 1, 5, (size_t)count_length};
+    return tg_kv_command(gate->kv, 6, argv, lengths, answer->on_reply, answer->context, answer->token);
+}
