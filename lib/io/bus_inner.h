@@ -10,7 +10,7 @@
 #include "lib/pure/limit.h"
 #include "lib/pure/text.h"
 
-#include <nats.h>
+#include <nats/nats.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

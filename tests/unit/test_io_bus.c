@@ -15,7 +15,7 @@
 #include "tidegate/v1/queue.pb-c.h"
 
 #include <arpa/inet.h>
-#include <nats.h>
+#include <nats/nats.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
