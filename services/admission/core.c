@@ -85,7 +85,7 @@ struct admission_pace admission_pace_now(const struct admission_brain *brain, st
 static bool pace_due(struct admission_brain *brain, struct tg_mono now,
                      struct admission_pace *out_pace)
 {
-    if (!tg_term_speaks(brain->term) || brain->view.generation == 0) {
+    if (!brain->connected || !tg_term_speaks(brain->term) || brain->view.generation == 0) {
         return false;
     }
     struct admission_pace pace = admission_pace_now(brain, now);
@@ -100,6 +100,7 @@ static bool pace_due(struct admission_brain *brain, struct tg_mono now,
     brain->told_any = true;
     brain->told = pace;
     brain->told_at = now;
+    tg_term_told(brain->term, now);
     *out_pace = pace;
     return true;
 }
@@ -115,6 +116,7 @@ size_t admission_step(struct admission_brain *brain, struct admission_now now,
     switch (event->kind) {
     case ADMISSION_TICK:
         take_view(brain, &event->tick.view);
+        brain->connected = event->tick.connected;
         tg_term_tick(brain->term, now.mono, event->tick.connected, event->tick.jitter_ms);
         break;
     case ADMISSION_ASK:

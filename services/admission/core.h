@@ -132,6 +132,7 @@ struct admission_brain {
     const struct admission_keys *keys;
     char sale[TG_MAX_SALE_NAME_BYTES + 1];
     struct admission_view view;
+    bool connected; /* as of the last tick: what is published can be heard */
     struct {
         bool known;
         uint64_t term;

@@ -29,6 +29,7 @@ static bool has_opened(enum tg_phase phase)
 static void tick(struct queue_brain *brain, struct queue_now now, const struct queue_event *event)
 {
     take_view(brain, now.mono, &event->tick.view);
+    brain->connected = event->tick.connected;
     tg_term_tick(brain->term, now.mono, event->tick.connected, event->tick.jitter_ms);
     queue_line_claim(brain, now.mono);
     if (queue_acts(brain) && has_opened(brain->view.phase)) {

@@ -158,10 +158,10 @@ struct queue_edge {
     char name[TG_TERM_INSTANCE_BYTES]; /* "" = free row */
     struct tg_mono heard;
     struct tg_mono leased;
-    bool told;         /* a presence of it was heard */
     uint64_t tickets;  /* as last told */
     uint32_t arrivals; /* of its last presence, half a second */
     uint32_t block;    /* size of its last lease; 0 = none yet */
+    uint64_t unused;   /* indexes leased to it and no ticket told for */
 };
 
 struct queue_stock {
@@ -178,6 +178,7 @@ struct queue_stock {
 struct queue_brain {
     struct tg_term *term;
     struct queue_view view;
+    bool connected;      /* as of the last tick: what is published can be heard */
     struct tg_mono seen; /* since when this generation of the sale is known */
     uint64_t claimed;    /* term in which the line below was claimed; 0 = not yet */
     bool evidence;       /* an earlier term gave indexes of this sale */
@@ -188,7 +189,6 @@ struct queue_brain {
     uint64_t present_at_open;
     uint64_t index_at_open;
     uint64_t gap_from, gap_to; /* indexes this term skipped: nobody is known to hold them */
-    uint64_t leased, given;    /* by this brain in this term; tickets edges told since */
     /* the pace */
     struct tg_mono moved;
     uint64_t credit_micro; /* millionths of a person */

@@ -3,12 +3,27 @@
 
 #include "lib/pure/rank.h"
 
+/* Indexes edges have in hand: an edge asks again when its block is nearly used up, so it never has
+ * much more than that. */
+static uint64_t unused_of(const struct queue_brain *brain, struct tg_mono now)
+{
+    uint64_t unused = 0;
+    for (size_t i = 0; i < TG_MAX_EDGES; i++) {
+        const struct queue_edge *edge = &brain->edges[i];
+        if (edge->name[0] != '\0' && now.ms - edge->heard.ms <= QUEUE_EDGE_SILENT_MS) {
+            uint64_t most = (uint64_t)edge->block * 2;
+            unused += edge->unused < most ? edge->unused : most;
+        }
+    }
+    return unused;
+}
+
 /* Places given and not yet let through: without the indexes no ticket is known for. */
-static uint64_t waiting_of(const struct queue_brain *brain)
+static uint64_t waiting_of(const struct queue_brain *brain, struct tg_mono now)
 {
     uint64_t ranks = brain->index_end > brain->watermark ? brain->index_end - brain->watermark : 0;
-    uint64_t unused = brain->leased > brain->given ? brain->leased - brain->given : 0;
-    uint64_t nobody = unused + queue_gap_within(brain, brain->watermark, brain->index_end);
+    uint64_t nobody =
+        unused_of(brain, now) + queue_gap_within(brain, brain->watermark, brain->index_end);
     return ranks > nobody ? ranks - nobody : 0;
 }
 
@@ -43,7 +58,7 @@ static struct queue_board compose(const struct queue_brain *brain, struct queue_
                                 .present_at_open = brain->present_at_open,
                                 .index_at_open = brain->index_at_open,
                                 .pace_milli = queue_pace_now(brain, now.mono),
-                                .waiting = waiting_of(brain),
+                                .waiting = waiting_of(brain, now.mono),
                                 .remaining = brain->stock.free,
                                 .held = brain->stock.held,
                                 .notice = notice_of(brain, now.mono)};
@@ -69,8 +84,8 @@ static bool same_state(const struct queue_board *a, const struct queue_board *b)
 
 bool queue_board_due(struct queue_brain *brain, struct queue_now now, struct queue_board *out_board)
 {
-    if (!tg_term_speaks(brain->term) || brain->claimed != brain->term->number ||
-        brain->view.generation == 0) {
+    if (!brain->connected || !tg_term_speaks(brain->term) ||
+        brain->claimed != brain->term->number || brain->view.generation == 0) {
         return false;
     }
     struct queue_board board = compose(brain, now);
@@ -83,6 +98,7 @@ bool queue_board_due(struct queue_brain *brain, struct queue_now now, struct que
     brain->told = board;
     brain->told_at = now.mono;
     brain->told_any = true;
+    tg_term_told(brain->term, now.mono);
     *out_board = board;
     return true;
 }

@@ -25,8 +25,6 @@ void queue_line_reset(struct queue_brain *brain, struct tg_mono now)
     brain->index_at_open = 0;
     brain->gap_from = 0;
     brain->gap_to = 0;
-    brain->leased = 0;
-    brain->given = 0;
     brain->moved = now;
     brain->credit_micro = 0;
     brain->ahead_micro = 0;
@@ -60,8 +58,6 @@ void queue_line_claim(struct queue_brain *brain, struct tg_mono now)
     brain->index_end = brain->gap_to;
     brain->claimed = brain->term->number;
     brain->evidence = true;
-    brain->leased = 0;
-    brain->given = 0;
     brain->moved = now;
     brain->credit_micro = 0;
     brain->told_any = false;
@@ -136,9 +132,9 @@ struct queue_grant queue_line_lease(struct queue_brain *brain, struct tg_mono no
     if (row != NULL) {
         row->block = block;
         row->leased = now;
+        row->unused += grant.count;
     }
     brain->index_end += grant.count;
-    brain->leased += grant.count;
     return grant;
 }
 
@@ -169,17 +165,13 @@ static void saw_index(struct queue_brain *brain, struct tg_mono now, uint64_t in
     }
 }
 
-static void hear_edge(struct queue_brain *brain, struct queue_edge *row, struct tg_mono now,
-                      const struct queue_event *event)
+static void hear_edge(struct queue_edge *row, struct tg_mono now, const struct queue_event *event)
 {
     uint64_t tickets = event->presence.tickets;
     uint64_t arrivals = event->presence.arrivals;
     uint64_t before = row->tickets <= tickets ? row->tickets : 0; /* it restarted */
-    bool known = row->told || row->block > 0;
-    if (known) { /* else it gave them before we knew it, from blocks that were not ours */
-        brain->given += tickets - before;
-    }
-    row->told = true;
+    uint64_t given = tickets - before;
+    row->unused -= given < row->unused ? given : row->unused;
     row->heard = now;
     row->tickets = tickets;
     row->arrivals = arrivals < TG_MAX_LEASE_INDEXES ? (uint32_t)arrivals : TG_MAX_LEASE_INDEXES;
@@ -196,7 +188,7 @@ void queue_line_presence(struct queue_brain *brain, struct tg_mono now,
         brain->evidence || event->presence.board_term > 0 || event->presence.index_end > 0;
     struct queue_edge *row = edge_find(brain, now, event->presence.edge);
     if (row != NULL) {
-        hear_edge(brain, row, now, event);
+        hear_edge(row, now, event);
     }
     saw_index(brain, now, event->presence.index_end);
     queue_line_saw(brain, event->presence.board_watermark, event->presence.present_at_open,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parts of the queue's core: leases and what edges tell (core_line.c), the movement of the watermark
- * (core_pace.c), the board (core_board.c). Pure, like core.h. */
+ * Parts of the queue's core: leases and what edges tell (core_line.c), the movement of the
+ * watermark (core_pace.c), the board (core_board.c). Pure, like core.h. */
 #ifndef QUEUE_CORE_PARTS_H
 #define QUEUE_CORE_PARTS_H
 
