@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "services/edge/service.h"
+
+int main(int argc, char **argv)
+{
+    static const struct tg_setting rows[] = {
+#define TG_SETTINGS_OF struct edge_settings
+#include "lib/io/config_end.h"
+#include "lib/io/config_rows.h"
+#include "services/edge/settings.def"
+    };
+    static struct edge edge;
+    const struct tg_app_spec spec = {
+        .name = "edge",
+        .summary =
+            "HTTP: the waiting room and the purchase API. The only process the public reaches.",
+        .rows = rows,
+        .row_count = sizeof(rows) / sizeof(rows[0]),
+        .settings = &edge.settings,
+        .start = edge_start,
+        .ready = edge_ready,
+        .drain = edge_drain,
+        .busy = edge_busy,
+        .stop = edge_stop,
+        .context = &edge,
+    };
+    return tg_app_main(argc, argv, &spec);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "services/edge/place.h"
+
+#include "lib/io/now.h"
+
+#include <string.h>
+
+/* Who the new place is for: the signed-in buyer, or, under fifo, a visitor with a random name. */
+static enum tg_reason new_holder(const struct edge_request *request,
+                                 const struct edge_caller *caller, struct tg_holder *out_holder)
+{
+    enum { VISITOR_BYTES = 16 };
+    if (caller->kind == EDGE_CALLER_BUYER) {
+        *out_holder = caller->user;
+        return TG_REASON_NONE;
+    }
+    if (request->sale->sale->random) {
+        return TG_REASON_SIGN_IN_REQUIRED;
+    }
+    *out_holder = (struct tg_holder){.kind = TG_HOLDER_VISITOR, .length = VISITOR_BYTES};
+    tg_random(out_holder->bytes, VISITOR_BYTES);
+    return TG_REASON_NONE;
+}
+
+static bool same_holder(const struct tg_holder *a, const struct tg_holder *b)
+{
+    return a->kind == b->kind && a->length == b->length &&
+           memcmp(a->bytes, b->bytes, a->length) == 0;
+}
+
+/* Takes the shown ticket if it is the caller's. False: a new one is due. */
+static bool keep_shown(const struct edge_request *request, const struct edge_caller *caller,
+                       const struct edge_shown *shown, struct edge_place *place,
+                       enum tg_reason *out_reason)
+{
+    *out_reason = TG_REASON_NONE;
+    if (shown->text == NULL) {
+        return false;
+    }
+    enum tg_reason reason = edge_open_ticket(request, shown, &place->ticket);
+    if (reason == TG_REASON_TICKET_INVALID && !shown->by_cookie) {
+        *out_reason =
+            reason; /* whoever wrote it should hear of it; a browser cannot help its cookie */
+        return true;
+    }
+    if (reason != TG_REASON_NONE) {
+        return false;
+    }
+    if (place->ticket.holder.kind == TG_HOLDER_USER && caller->kind == EDGE_CALLER_BUYER &&
+        !same_holder(&place->ticket.holder, &caller->user)) {
+        return false; /* somebody else's: a shared browser */
+    }
+    memcpy(place->text, shown->text, shown->length);
+    place->text[shown->length] = '\0';
+    return true;
+}
+
+static enum tg_reason mint(struct edge_request *request, const struct edge_caller *caller,
+                           struct edge_place *place)
+{
+    struct edge_sale *sale = request->sale;
+    uint8_t nonce[TG_TICKET_NONCE_BYTES];
+    struct tg_ticket *ticket = &place->ticket;
+    *ticket = (struct tg_ticket){.generation = sale->sale->generation,
+                                 .arrived = request->now.wall,
+                                 .early = edge_early(sale->sale, request->now),
+                                 .lane = TG_LANE_LIVE};
+    memcpy(ticket->sale, sale->name, sizeof(ticket->sale));
+    enum tg_reason reason = new_holder(request, caller, &ticket->holder);
+    if (reason != TG_REASON_NONE) {
+        return reason;
+    }
+    if (!edge_lease_take(&sale->lease, &ticket->index)) {
+        return TG_REASON_TRY_AGAIN;
+    }
+    tg_random(nonce, sizeof(nonce));
+    tg_ticket_seal(&request->edge->tickets, ticket, nonce, place->text);
+    sale->tickets++;
+    sale->arrivals++;
+    return TG_REASON_NONE;
+}
+
+enum tg_reason edge_take_place(struct edge_request *request, struct edge_place *out_place)
+{
+    struct edge_caller caller;
+    struct edge_shown shown;
+    enum tg_reason reason = edge_caller(request, &caller);
+    if (reason == TG_REASON_NONE) {
+        reason = edge_shown_ticket(request, &shown);
+    }
+    if (reason != TG_REASON_NONE) {
+        return reason;
+    }
+    if (caller.kind == EDGE_CALLER_REFUSED || caller.kind == EDGE_CALLER_SERVICE) {
+        return TG_REASON_SIGN_IN_REQUIRED;
+    }
+    enum edge_state state = edge_state(&request->view, request->now);
+    if (!keep_shown(request, &caller, &shown, out_place, &reason)) {
+        if (state == EDGE_CLOSED || state == EDGE_SOLD_OUT) {
+            return state == EDGE_CLOSED ? TG_REASON_SALE_CLOSED : TG_REASON_SOLD_OUT;
+        }
+        reason = mint(request, &caller, out_place);
+    }
+    if (reason == TG_REASON_NONE) {
+        edge_place_stand(request, out_place);
+    }
+    return reason;
+}
+
+void edge_place_stand(const struct edge_request *request, struct edge_place *place)
+{
+    struct edge_sale *sale = request->sale;
+    const struct tg_ticket *ticket = &place->ticket;
+    tg_entrant(request->edge->entrant, sale->name, ticket->generation, &ticket->holder,
+               place->entrant);
+    edge_stand(&request->view, request->now, ticket->index, ticket->early, place->entrant,
+               &place->standing);
+    edge_lease_saw(&sale->lease, ticket->index);
+}
+
+void edge_place_cookie(const struct edge_request *request, const struct edge_place *place,
+                       struct edge_writer *headers)
+{
+    edge_write(headers, "Set-Cookie: tg_");
+    edge_write(headers, request->sale->name);
+    edge_write(headers, "=");
+    edge_write(headers, place->text);
+    edge_write(headers, "; Path=/sale/");
+    edge_write(headers, request->sale->name);
+    edge_write(headers, "; Max-Age=604800; HttpOnly; SameSite=Lax");
+    edge_write(headers, request->edge->settings.cookie_secure != 0 ? "; Secure\r\n" : "\r\n");
+}
+
+const char *edge_waiter_state(enum edge_state state)
+{
+    return state == EDGE_OPEN ? "waiting" : edge_state_name(state);
+}
+
+static void write_known(struct edge_writer *body, bool known, uint64_t number)
+{
+    if (known) {
+        edge_write_number(body, number);
+    } else {
+        edge_write(body, "null");
+    }
+}
+
+void edge_write_standing(const struct edge_request *request, const struct edge_standing *standing,
+                         struct edge_writer *body)
+{
+    uint32_t dice;
+    tg_random(&dice, sizeof(dice));
+    edge_write(body, "\"state\":\"");
+    edge_write(body, edge_waiter_state(edge_state(&request->view, request->now)));
+    edge_write(body, "\",\"position\":");
+    write_known(body, standing->known, standing->position);
+    edge_write(body, ",\"estimatedWaitSeconds\":");
+    write_known(body, standing->known && standing->estimate_seconds < UINT64_MAX,
+                standing->estimate_seconds);
+    edge_write(body, ",\"pollSeconds\":");
+    edge_write_number(body, edge_spread(standing->poll_seconds, dice));
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "services/edge/routes.h"
+
+#include <string.h>
+
+enum { SEGMENTS_MAX = 4, SEGMENT_BYTES = TG_MAX_SALE_NAME_BYTES + 1 };
+
+struct segments {
+    unsigned count;
+    char names[SEGMENTS_MAX][SEGMENT_BYTES];
+};
+
+static const struct edge_route_row rows[EDGE_ROUTE_COUNT] = {
+    [EDGE_ROUTE_NONE] = {"none", EDGE_ROLE_BOTH, false, true},
+    [EDGE_ROUTE_PAGE] = {"page", EDGE_ROLE_WAITING, false, false},
+    [EDGE_ROUTE_WAIT] = {"wait", EDGE_ROLE_WAITING, false, true},
+    [EDGE_ROUTE_FILE] = {"file", EDGE_ROLE_WAITING, false, false},
+    [EDGE_ROUTE_POLICY] = {"policy", EDGE_ROLE_WAITING, false, false},
+    [EDGE_ROUTE_BOARD] = {"board", EDGE_ROLE_WAITING, false, false},
+    [EDGE_ROUTE_TICKET] = {"ticket", EDGE_ROLE_WAITING, false, true},
+    [EDGE_ROUTE_STATUS] = {"status", EDGE_ROLE_WAITING, false, true},
+    [EDGE_ROUTE_JWKS] = {"jwks", EDGE_ROLE_BOTH, false, false},
+    [EDGE_ROUTE_RESERVE] = {"reserve", EDGE_ROLE_CHECKOUT, true, true},
+    [EDGE_ROUTE_RESERVATION] = {"reservation", EDGE_ROLE_CHECKOUT, false, true},
+    [EDGE_ROUTE_CONFIRM] = {"confirm", EDGE_ROLE_CHECKOUT, true, true},
+    [EDGE_ROUTE_EXTEND] = {"extend", EDGE_ROLE_CHECKOUT, true, true},
+    [EDGE_ROUTE_CANCEL] = {"cancel", EDGE_ROLE_CHECKOUT, true, true},
+};
+
+const struct edge_route_row *edge_route_row(enum edge_route route)
+{
+    return &rows[route];
+}
+
+static int hex(char digit)
+{
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    if (digit >= 'a' && digit <= 'f') {
+        return digit - 'a' + 10;
+    }
+    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+/* One decoded byte of text; false where the escape is broken or the byte may not be in a name. */
+static bool decode_byte(const char **at, const char *end, char *out_byte)
+{
+    char byte = **at;
+    if (byte == '%') {
+        int high = end - *at >= 3 ? hex((*at)[1]) : -1;
+        int low = end - *at >= 3 ? hex((*at)[2]) : -1;
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        byte = (char)(high * 16 + low);
+        *at += 2;
+    }
+    *at += 1;
+    *out_byte = byte;
+    return (unsigned char)byte > 0x20 && byte != 0x7f && byte != '/' && byte != '\\';
+}
+
+static bool decode_segment(const char *text, const char *end, char out_name[SEGMENT_BYTES])
+{
+    size_t length = 0;
+    while (text < end) {
+        if (length == SEGMENT_BYTES - 1 || !decode_byte(&text, end, &out_name[length])) {
+            return false;
+        }
+        length++;
+    }
+    out_name[length] = '\0';
+    return length > 0 && strcmp(out_name, ".") != 0 && strcmp(out_name, "..") != 0;
+}
+
+static bool split(const char *path, struct segments *out)
+{
+    out->count = 0;
+    while (*path == '/') {
+        path++;
+        const char *end = path + strcspn(path, "/");
+        if (out->count == SEGMENTS_MAX || !decode_segment(path, end, out->names[out->count])) {
+            return false;
+        }
+        out->count++;
+        path = end;
+    }
+    return *path == '\0' && out->count > 0;
+}
+
+struct name_row {
+    const char *name;
+    enum edge_route route;
+};
+
+static enum edge_route find(const struct name_row *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i].name, name) == 0) {
+            return names[i].route;
+        }
+    }
+    return EDGE_ROUTE_NONE;
+}
+
+static void route_sale(const struct segments *segments, struct edge_target *out)
+{
+    static const struct name_row names[] = {
+        {"wait", EDGE_ROUTE_WAIT},     {"policy", EDGE_ROUTE_POLICY},
+        {"board", EDGE_ROUTE_BOARD},   {"ticket", EDGE_ROUTE_TICKET},
+        {"status", EDGE_ROUTE_STATUS}, {"reserve", EDGE_ROUTE_RESERVE},
+    };
+    if (segments->count == 2) {
+        out->route = EDGE_ROUTE_PAGE;
+    } else if (segments->count == 3) {
+        out->route = find(names, sizeof(names) / sizeof(names[0]), segments->names[2]);
+    }
+    memcpy(out->sale, segments->names[1], sizeof(out->sale));
+}
+
+static void route_reservation(const struct segments *segments, struct edge_target *out)
+{
+    static const struct name_row names[] = {{"confirm", EDGE_ROUTE_CONFIRM},
+                                            {"extend", EDGE_ROUTE_EXTEND},
+                                            {"cancel", EDGE_ROUTE_CANCEL}};
+    const char *id = segments->names[1];
+    if (segments->count == 2) {
+        out->route = EDGE_ROUTE_RESERVATION;
+    } else if (segments->count == 3) {
+        out->route = find(names, sizeof(names) / sizeof(names[0]), segments->names[2]);
+    }
+    if (tg_reservation_id_valid(id, strlen(id))) {
+        memcpy(out->reservation, id, sizeof(out->reservation));
+    }
+}
+
+void edge_route(const char *path, struct edge_target *out_target)
+{
+    struct segments segments;
+    *out_target = (struct edge_target){.route = EDGE_ROUTE_NONE};
+    if (!split(path, &segments) || segments.count < 2) {
+        return;
+    }
+    const char *first = segments.names[0];
+    if (strcmp(first, "sale") == 0) {
+        route_sale(&segments, out_target);
+    } else if (strcmp(first, "reservations") == 0) {
+        route_reservation(&segments, out_target);
+    } else if (strcmp(first, "waiting") == 0 && segments.count == 2) {
+        out_target->route = EDGE_ROUTE_FILE;
+        memcpy(out_target->file, segments.names[1], sizeof(out_target->file));
+    } else if (strcmp(first, ".well-known") == 0 && strcmp(segments.names[1], "jwks.json") == 0 &&
+               segments.count == 2) {
+        out_target->route = EDGE_ROUTE_JWKS;
+    }
+}
+
+unsigned edge_query(const char *query, const char *name, const char **out_value, size_t *out_length)
+{
+    unsigned count = 0;
+    size_t name_length = strlen(name);
+    while (*query != '\0') {
+        size_t length = strcspn(query, "&");
+        if (length > name_length && query[name_length] == '=' &&
+            memcmp(query, name, name_length) == 0) {
+            if (count == 0) {
+                *out_value = query + name_length + 1;
+                *out_length = length - name_length - 1;
+            }
+            count++;
+        }
+        query += length;
+        query += *query == '&';
+    }
+    return count;
+}

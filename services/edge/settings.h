@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The edge's settings as a struct. */
+#ifndef EDGE_SETTINGS_H
+#define EDGE_SETTINGS_H
+
+#include "lib/io/config.h"
+
+struct edge_settings {
+#include "lib/io/config_end.h"
+#include "lib/io/config_members.h"
+#include "services/edge/settings.def"
+};
+
+#endif

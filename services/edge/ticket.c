@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * GET /sale/{sale}/ticket: a place in the queue, the same for the same ticket. */
+#include "services/edge/answer.h"
+#include "services/edge/place.h"
+
+#include <string.h>
+
+enum { BODY_BYTES = 1024 };
+
+static void answer_place(struct edge_request *request, const struct edge_place *place)
+{
+    char body[BODY_BYTES], lines[1024];
+    struct edge_writer writer, headers;
+    edge_write_begin(&writer, body, sizeof(body));
+    edge_write(&writer, "{\"token\":\"");
+    edge_write(&writer, place->text);
+    edge_write(&writer, "\",\"entrant\":\"");
+    edge_write(&writer, place->entrant);
+    edge_write(&writer, "\",\"index\":");
+    edge_write_number(&writer, place->ticket.index);
+    edge_write(&writer, place->ticket.early ? ",\"early\":true," : ",\"early\":false,");
+    edge_write_standing(request, &place->standing, &writer);
+    edge_write(&writer, "}");
+    edge_write_begin(&headers, lines, sizeof(lines));
+    edge_place_cookie(request, place, &headers);
+    if (!edge_write_end(&writer) || !edge_write_end(&headers)) {
+        edge_unknown(request);
+        return;
+    }
+    const struct edge_reply reply = {.status = 200,
+                                     .content_type = EDGE_JSON,
+                                     .headers = lines,
+                                     .body = body,
+                                     .length = writer.length};
+    edge_answer(request, &reply);
+}
+
+/* There is no place to give: that is a state, and no error. */
+static void answer_state(struct edge_request *request)
+{
+    char body[64];
+    struct edge_writer writer;
+    edge_write_begin(&writer, body, sizeof(body));
+    edge_write(&writer, "{\"state\":\"");
+    edge_write(&writer, edge_state_name(edge_state(&request->view, request->now)));
+    edge_write(&writer, "\"}");
+    edge_write_end(&writer);
+    const struct edge_reply reply = {
+        .status = 200, .content_type = EDGE_JSON, .body = body, .length = writer.length};
+    edge_answer(request, &reply);
+}
+
+void edge_ticket(struct edge_request *request)
+{
+    struct edge_place place;
+    enum tg_reason reason = edge_take_place(request, &place);
+    if (reason == TG_REASON_NONE) {
+        answer_place(request, &place);
+    } else if (reason == TG_REASON_SOLD_OUT || reason == TG_REASON_SALE_CLOSED) {
+        answer_state(request);
+    } else if (reason == TG_REASON_TRY_AGAIN) {
+        const struct edge_problem problem = {
+            .reason = reason,
+            .detail = "No place can be given at this moment. Ask again in a second.",
+            .retry_after_ms = 1000};
+        edge_refuse_request(request, &problem);
+    } else {
+        edge_refuse_reason(request, reason);
+    }
+}
