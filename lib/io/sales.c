@@ -44,6 +44,10 @@ struct sales_entry *sales_entry_take(struct tg_sales *sales, const char *name)
 
 void sales_changed(struct tg_sales *sales, struct sales_entry *entry)
 {
+    if (entry->defined && !entry->listed) {
+        entry->listed = true;
+        sales->listed[sales->listed_count++] = entry;
+    }
     if (entry->defined && sales->spec.on_change != NULL) {
         sales->spec.on_change(sales->spec.context, &entry->sale);
     }
@@ -135,23 +139,13 @@ struct tg_sale *tg_sales_find(struct tg_sales *sales, const char *name)
 
 size_t tg_sales_count(const struct tg_sales *sales)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < sales->entry_count; i++) {
-        count += sales->entries[i].defined;
-    }
-    return count;
+    return sales->listed_count;
 }
 
 struct tg_sale *tg_sales_at(struct tg_sales *sales, size_t index)
 {
-    for (size_t i = 0; i < sales->entry_count; i++) {
-        if (sales->entries[i].defined && index-- == 0) {
-            return &sales->entries[i].sale;
-        }
-    }
-    assert(!"index below tg_sales_count");
-    return NULL;
+    assert(index < sales->listed_count);
+    return &sales->listed[index]->sale;
 }
 
 bool tg_sales_known(const struct tg_sales *sales)

@@ -31,6 +31,8 @@ struct tg_sales *tg_sales_free(struct tg_sales *sales);
 
 /* NULL when unknown (or its definition is not known yet). */
 struct tg_sale *tg_sales_find(struct tg_sales *sales, const char *name);
+/* Sales that are or were known, in the order they became known: an index keeps its sale. While a re-created sale's new
+ * definition is missing its phase is TG_PHASE_UNKNOWN. */
 size_t tg_sales_count(const struct tg_sales *sales);
 struct tg_sale *tg_sales_at(struct tg_sales *sales, size_t index);
 /* ledger.sales answered at least once. */

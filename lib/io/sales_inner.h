@@ -10,6 +10,8 @@
 struct sales_entry {
     struct tg_sale sale;
     bool defined;              /* its definition of this generation is known */
+    bool listed;               /* it was known once: its index stays */
+    enum tg_phase announced;   /* acted on once the definition is known */
     bool wanted;               /* a definition we do not have was announced */
     bool stated;               /* a state was ever taken */
     int64_t ledger_now_ms;     /* of the last state taken */
@@ -23,6 +25,8 @@ struct tg_sales {
     struct tg_verify_key operator_key, invariant_key;
     struct sales_entry *entries; /* TG_MAX_SALES; never moved */
     size_t entry_count;
+    struct sales_entry *listed[TG_MAX_SALES]; /* in the order they became known */
+    size_t listed_count;
     bool known;
     bool fetching;
     char fetch_one[TG_MAX_SALE_NAME_BYTES + 1]; /* "": all */

@@ -116,7 +116,8 @@ bool sales_state_take(struct sales_entry *entry, const Tidegate__V1__SaleState *
     }
     entry->stated = true;
     entry->ledger_now_ms = state->ledger_now_ms;
-    sale->phase = phase_of(state->phase);
+    entry->announced = phase_of(state->phase);
+    sale->phase = entry->defined ? entry->announced : TG_PHASE_UNKNOWN;
     sale->epoch = state->epoch;
     sale->armed = state->armed;
     memcpy(sale->run_id, state->run_id, strlen(state->run_id) + 1);
@@ -146,6 +147,7 @@ bool sales_definition_take(struct sales_entry *entry,
     tg_definition_read(definition, &entry->sale);
     entry->sale.generation = definition->generation;
     entry->defined = true;
+    entry->sale.phase = entry->announced;
     entry->wanted = entry->stated && memcmp(entry->sale.definition_digest, entry->announced_digest,
                                             TG_DIGEST_BYTES) != 0;
     return true;
