@@ -3,12 +3,14 @@
 
 int main(int argc, char **argv)
 {
+    /* clang-format off: the order of these includes is their meaning */
     static const struct tg_setting rows[] = {
 #define TG_SETTINGS_OF struct edge_settings
 #include "lib/io/config_end.h"
 #include "lib/io/config_rows.h"
 #include "services/edge/settings.def"
     };
+    /* clang-format on */
     static struct edge edge;
     const struct tg_app_spec spec = {
         .name = "edge",

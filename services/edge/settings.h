@@ -5,10 +5,12 @@
 
 #include "lib/io/config.h"
 
+/* clang-format off: the order of these includes is their meaning */
 struct edge_settings {
 #include "lib/io/config_end.h"
 #include "lib/io/config_members.h"
 #include "services/edge/settings.def"
 };
+/* clang-format on */
 
 #endif
