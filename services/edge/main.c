@@ -3,12 +3,13 @@
 
 int main(int argc, char **argv)
 {
-    /* clang-format off: the order of these includes is their meaning */
+    /* The order of these includes is their meaning. */
+    /* clang-format off */
     static const struct tg_setting rows[] = {
 #define TG_SETTINGS_OF struct edge_settings
-#include "lib/io/config_end.h"
 #include "lib/io/config_rows.h"
 #include "services/edge/settings.def"
+#include "lib/io/config_end.h"
     };
     /* clang-format on */
     static struct edge edge;

@@ -5,11 +5,12 @@
 
 #include "lib/io/config.h"
 
-/* clang-format off: the order of these includes is their meaning */
+/* The order of these includes is their meaning. */
+/* clang-format off */
 struct edge_settings {
-#include "lib/io/config_end.h"
 #include "lib/io/config_members.h"
 #include "services/edge/settings.def"
+#include "lib/io/config_end.h"
 };
 /* clang-format on */
 
