@@ -6,9 +6,11 @@
 #include "lib/io/config.h"
 
 struct admission_settings {
-#include "lib/io/config_end.h"
+/* clang-format off */
 #include "lib/io/config_members.h"
 #include "services/admission/settings.def"
+#include "lib/io/config_end.h"
+    /* clang-format on */
 };
 
 #endif

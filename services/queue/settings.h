@@ -6,9 +6,11 @@
 #include "lib/io/config.h"
 
 struct queue_settings {
-#include "lib/io/config_end.h"
+/* clang-format off */
 #include "lib/io/config_members.h"
 #include "services/queue/settings.def"
+#include "lib/io/config_end.h"
+    /* clang-format on */
 };
 
 #endif

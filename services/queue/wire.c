@@ -164,7 +164,7 @@ void queue_wire_board(const char *sale, const char *instance, const struct queue
     out_board->term = board->term;
     out_board->version = board->version;
     out_board->phase = wire_phase(board->phase);
-    out_board->policy = "fifo";
+    out_board->policy = (char *)"fifo";
     out_board->opens_at_ms = board->opens_at.ms;
     out_board->now_ms = now.ms;
     out_board->watermark = board->watermark;
