@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads the command line and starts one command. Commands are rows of one table. */
+#include "tools/tidegatectl/ctl.h"
+
+#include <argp.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEY_CAUSE = 256, KEY_LIFE, KEY_WAIT, KEY_FOR, KEY_DRY_RUN };
+
+#define OPTION_FILE                                                                                \
+    {                                                                                              \
+        "file", 'f', "FILE", 0,                                                                    \
+            "The sale file (YAML; docs/sale.schema.json); - reads standard input", 0               \
+    }
+#define OPTION_WAIT                                                                                \
+    {                                                                                              \
+        "wait", KEY_WAIT, "TIME", 0,                                                               \
+            "Keep asking for this long while the gate is not armed or not proved", 0               \
+    }
+
+static const struct argp_option no_options[] = {{0}};
+static const struct argp_option file_options[] = {OPTION_FILE, {0}};
+static const struct argp_option wait_options[] = {OPTION_WAIT, {0}};
+static const struct argp_option cause_options[] = {
+    {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0}, {0}};
+static const struct argp_option rebuild_options[] = {
+    {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "Say what would happen, change nothing", 0},
+    {0}};
+static const struct argp_option watch_options[] = {
+    {"for", KEY_FOR, "TIME", 0, "End after this long", 0}, {0}};
+static const struct argp_option life_options[] = {
+    {"life", KEY_LIFE, "TIME", 0, "How long it is valid (1h)", 0}, {0}};
+static const struct argp_option logs_options[] = {
+    {"logs", 'l', "FOLDER", 0, "Folder of the daemons' JSON logs (TIDEGATE_LOGS)", 0}, {0}};
+
+static const struct command {
+    const char *name; /* words as they are typed */
+    const char *positional;
+    size_t positional_min, positional_max;
+    const struct argp_option *options;
+    ctl_run *run;
+    const char *doc;
+} commands[] = {
+    {"sale apply", "", 0, 0, file_options, ctl_apply,
+     "Declare a sale, or change what may still change"},
+    {"sale plan", "", 0, 0, file_options, ctl_plan, "Show what apply would change, change nothing"},
+    {"sale show", "[SALE]", 0, 1, no_options, ctl_show,
+     "Show a sale's definition and state, or list all sales"},
+    {"sale open", "SALE", 1, 1, wait_options, ctl_open, "Open a scheduled sale now"},
+    {"sale pause", "SALE", 1, 1, cause_options, ctl_pause,
+     "Stop holds at once; repeated until the ledger shows it"},
+    {"sale resume", "SALE", 1, 1, wait_options, ctl_resume, "Lift every pause that is active now"},
+    {"sale rebuild", "SALE", 1, 1, rebuild_options, ctl_rebuild,
+     "Pause, and load a new gate from the ledger (next epoch)"},
+    {"sale close", "SALE", 1, 1, no_options, ctl_close, "End a sale for good"},
+    {"sale pace", "SALE RATE", 2, 2, no_options, ctl_pace,
+     "People let in per second, such as 1000/s; 0/s: as declared"},
+    {"watch", "SALE", 1, 1, watch_options, ctl_watch, "Live view of stock, queue, pace and proof"},
+    {"trace", "RESERVATION", 1, 1, logs_options, ctl_trace,
+     "The way of a reservation through all daemons"},
+    {"keys new", "FOLDER", 1, 1, no_options, ctl_keys_new,
+     "Make every key of a deployment in a new folder"},
+    {"token buyer", "ID", 1, 1, life_options, ctl_token_buyer,
+     "Issue a buyer's token, for demos and tests"},
+};
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+static const char exit_codes[] =
+    "Exit codes: 0 done, 1 refused, 2 usage, 69 nobody answers (the outcome is unknown), 78 "
+    "settings.\n"
+    "Environment: TIDEGATE_NATS_URL, TIDEGATE_KEYS, TIDEGATE_LOGS; where unset, run/env is read.";
+
+/* ---- options of every command ---- */
+
+static error_t parse_global(int key, char *argument, struct argp_state *state)
+{
+    struct ctl_options *options = state->input;
+    if (key != 'o') {
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (strcmp(argument, "table") != 0 && strcmp(argument, "json") != 0) {
+        argp_error(state, "-o: expected table or json, got %s", argument);
+    }
+    options->format = strcmp(argument, "json") == 0 ? CTL_JSON : CTL_TABLE;
+    return 0;
+}
+
+static const struct argp_option global_options[] = {
+    {"output", 'o', "FORMAT", 0, "table (default) or json", 1}, {0}};
+static const struct argp global_argp = {global_options, parse_global, NULL, NULL, NULL, NULL, NULL};
+static const struct argp_child global_child[] = {{&global_argp, 0, NULL, 0}, {0}};
+
+/* ---- one command ---- */
+
+struct parsing {
+    struct ctl_options *options;
+    struct ctl_arguments *arguments;
+    const struct command *command;
+};
+
+static bool take_option(struct parsing *parsing, int key, const char *argument)
+{
+    struct ctl_arguments *arguments = parsing->arguments;
+    switch (key) {
+    case 'f':
+        arguments->file = argument;
+        return true;
+    case 'l':
+        parsing->options->logs = argument;
+        return true;
+    case KEY_CAUSE:
+        arguments->cause = argument;
+        return true;
+    case KEY_LIFE:
+        arguments->life = argument;
+        return true;
+    case KEY_WAIT:
+        arguments->wait = argument;
+        return true;
+    case KEY_FOR:
+        arguments->span = argument;
+        return true;
+    case KEY_DRY_RUN:
+        arguments->dry_run = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static error_t parse_command(int key, char *argument, struct argp_state *state)
+{
+    struct parsing *parsing = state->input;
+    struct ctl_arguments *arguments = parsing->arguments;
+    if (key == ARGP_KEY_INIT) {
+        state->child_inputs[0] = parsing->options;
+        return 0;
+    }
+    if (key == ARGP_KEY_ARG) {
+        if (arguments->count == parsing->command->positional_max) {
+            argp_error(state, "%s is one argument too many", argument);
+        }
+        arguments->positional[arguments->count++] = argument;
+        return 0;
+    }
+    if (key == ARGP_KEY_END) {
+        if (arguments->count < parsing->command->positional_min) {
+            argp_error(state, "expected %s", parsing->command->positional);
+        }
+        if (parsing->command->options == file_options && arguments->file == NULL) {
+            argp_error(state, "expected -f FILE");
+        }
+        return 0;
+    }
+    return take_option(parsing, key, argument) ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+static enum ctl_exit run_command(const struct command *command, struct ctl_options *options,
+                                 int argc, char **argv)
+{
+    char name[64];
+    char doc[512];
+    struct ctl_arguments arguments = {0};
+    struct parsing parsing = {options, &arguments, command};
+    (void)snprintf(name, sizeof(name), "tidegatectl %s", command->name);
+    (void)snprintf(doc, sizeof(doc), "%s.\v%s", command->doc, exit_codes);
+    const struct argp argp = {
+        command->options, parse_command, command->positional, doc, global_child, NULL, NULL};
+    argv[0] = name;
+    (void)argp_parse(&argp, argc, argv, 0, NULL, &parsing);
+    return command->run(options, &arguments);
+}
+
+/* ---- which command ---- */
+
+/* How many words of argv name the command; 0: not this one. */
+static int words_of(const struct command *command, int argc, char **argv)
+{
+    char typed[64];
+    bool two = strchr(command->name, ' ') != NULL;
+    if (argc < 1 + two) {
+        return 0;
+    }
+    int length = two ? snprintf(typed, sizeof(typed), "%s %s", argv[0], argv[1])
+                     : snprintf(typed, sizeof(typed), "%s", argv[0]);
+    return length < (int)sizeof(typed) && strcmp(typed, command->name) == 0 ? 1 + two : 0;
+}
+
+static char *list_commands(int key, const char *text, void *input)
+{
+    if (key != ARGP_KEY_HELP_POST_DOC) {
+        return (char *)text;
+    }
+    char *list = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&list, &length);
+    if (out == NULL) {
+        return (char *)text;
+    }
+    (void)fputs("Commands (each has --help):\n", out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        char usage[64];
+        (void)snprintf(usage, sizeof(usage), "%s %s%s", commands[i].name,
+                       commands[i].options == file_options ? "-f FILE" : "",
+                       commands[i].positional);
+        (void)fprintf(out, "  %-26s %s\n", usage, commands[i].doc);
+    }
+    (void)fprintf(out, "\n%s", text);
+    return fclose(out) == 0 ? list : (char *)text;
+}
+
+/* Stops at the first word that is no option. */
+struct first_word {
+    struct ctl_options *options;
+    int index;
+};
+
+static error_t parse_top(int key, char *argument, struct argp_state *state)
+{
+    struct first_word *first = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = first->options;
+        return 0;
+    case ARGP_KEY_ARG:
+        first->index = state->next - 1;
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if (first->index == 0) {
+            argp_state_help(state, stderr, ARGP_HELP_STD_ERR);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void read_environment(struct ctl_options *options)
+{
+    ctl_read_run_env();
+    const char *url = getenv("TIDEGATE_NATS_URL");
+    const char *no_color = getenv("NO_COLOR");
+    options->nats_url = url != NULL && url[0] != '\0' ? url : "nats://127.0.0.1:4222";
+    options->keys = getenv("TIDEGATE_KEYS");
+    options->logs = getenv("TIDEGATE_LOGS");
+    options->color = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0');
+}
+
+int ctl_main(int argc, char **argv)
+{
+    struct ctl_options options = {0};
+    struct first_word first = {.options = &options};
+    char doc[512];
+    (void)snprintf(doc, sizeof(doc), "Declares, watches and steers the sales of Tidegate.\v%s",
+                   exit_codes);
+    (void)setenv("ARGP_HELP_FMT", "rmargin=100", 0);
+    const struct argp argp = {NULL,          parse_top, "COMMAND [ARGUMENT...]", doc, global_child,
+                              list_commands, NULL};
+    argp_program_version = "tidegatectl " TG_VERSION;
+    argp_err_exit_status = CTL_USAGE;
+    if (sodium_init() < 0) {
+        return CTL_SETTINGS;
+    }
+    read_environment(&options);
+    (void)argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &first);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        int words = words_of(&commands[i], argc - first.index, argv + first.index);
+        if (words > 0) {
+            int skipped = first.index + words - 1; /* the last word's place becomes argv[0] */
+            return run_command(&commands[i], &options, argc - skipped, argv + skipped);
+        }
+    }
+    (void)fprintf(stderr, "tidegatectl: no command %s%s%s; tidegatectl --help lists them\n",
+                  argv[first.index], first.index + 1 < argc ? " " : "",
+                  first.index + 1 < argc ? argv[first.index + 1] : "");
+    return CTL_USAGE;
+}

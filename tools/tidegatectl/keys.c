@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * keys new: every key of a deployment, once. */
+#include "tools/tidegatectl/ctl.h"
+
+#include "lib/io/keys.h"
+
+enum ctl_exit ctl_keys_new(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    const char *folder = arguments->positional[0];
+    if (tg_keys_new(folder) != 0) {
+        return CTL_REFUSED; /* it has said why */
+    }
+    if (options->format == CTL_JSON) {
+        ctl_print_json(json_pack("{s:s}", "folder", folder));
+        return CTL_DONE;
+    }
+    (void)printf("keys made in %s\nsecret: keep them out of backups and images; only *.pub and "
+                 "service.hash may be "
+                 "shared\n",
+                 folder);
+    return CTL_DONE;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * sale open, pause, resume, rebuild, close, pace. */
+#include "tools/tidegatectl/control.h"
+#include "tools/tidegatectl/sale_file.h"
+
+#include <string.h>
+
+enum { WAIT_MS_MAX = 600000, CAUSE_BYTES_MAX = 127 };
+
+static bool cause_good(const char *cause)
+{
+    if (cause != NULL && !tg_user_valid((const uint8_t *)cause, strlen(cause))) {
+        (void)fprintf(
+            stderr,
+            "tidegatectl: --cause: expected 1 to %d bytes of text without control characters\n",
+            CAUSE_BYTES_MAX);
+        return false;
+    }
+    return cause == NULL || strlen(cause) <= CAUSE_BYTES_MAX;
+}
+
+static enum ctl_exit operate(const struct ctl_options *options,
+                             const struct ctl_arguments *arguments, struct ctl_wish wish)
+{
+    wish.sale = arguments->positional[0];
+    wish.plan = arguments->dry_run;
+    if (!ctl_sale_name(wish.sale) || !cause_good(arguments->cause) ||
+        (arguments->wait != NULL &&
+         !ctl_duration("--wait", arguments->wait, 0, WAIT_MS_MAX, &wish.wait_ms))) {
+        return CTL_USAGE;
+    }
+    return ctl_control(options, &wish);
+}
+
+enum ctl_exit ctl_open(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    return operate(
+        options, arguments,
+        (struct ctl_wish){.verb = "open", .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_OPEN});
+}
+
+enum ctl_exit ctl_pause(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    return operate(
+        options, arguments,
+        (struct ctl_wish){.verb = "pause",
+                          .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE,
+                          .cause = arguments->cause != NULL ? arguments->cause : "operator"});
+}
+
+enum ctl_exit ctl_resume(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    return operate(options, arguments,
+                   (struct ctl_wish){.verb = "resume",
+                                     .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_RESUME});
+}
+
+enum ctl_exit ctl_rebuild(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    return operate(
+        options, arguments,
+        (struct ctl_wish){.verb = "rebuild",
+                          .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_REBUILD,
+                          .cause = arguments->cause != NULL ? arguments->cause : "operator"});
+}
+
+enum ctl_exit ctl_close(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    return operate(
+        options, arguments,
+        (struct ctl_wish){.verb = "close", .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_CLOSE});
+}
+
+enum ctl_exit ctl_pace(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    struct ctl_wish wish = {.verb = "pace", .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PACE};
+    if (ctl_pace_parse(arguments->positional[1], &wish.pace_milli) != 0) {
+        (void)fprintf(
+            stderr,
+            "tidegatectl: RATE: expected people per second such as 1000/s, up to 1000000/s\n");
+        return CTL_USAGE;
+    }
+    return operate(options, arguments, wish);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tidegatectl/ctl.h"
+
+#include "lib/pure/clock.h"
+#include "lib/pure/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *ctl_colour(const struct ctl_options *options, enum ctl_colour colour)
+{
+    if (!options->color) {
+        return "";
+    }
+    switch (colour) {
+    case CTL_PLAIN:
+        return "\033[0m";
+    case CTL_BOLD:
+        return "\033[1m";
+    case CTL_GREEN:
+        return "\033[32m";
+    case CTL_YELLOW:
+        return "\033[33m";
+    case CTL_RED:
+        return "\033[31m";
+    case CTL_DIM:
+        return "\033[2m";
+    }
+    return "";
+}
+
+void ctl_print_json(json_t *take_document)
+{
+    (void)json_dumpf(take_document, stdout, JSON_COMPACT);
+    (void)fputc('\n', stdout);
+    (void)fflush(stdout);
+    json_decref(take_document);
+}
+
+void ctl_printable(const char *text, size_t length, char *out_text, size_t capacity)
+{
+    size_t filled = 0;
+    for (size_t at = 0; at < length;) {
+        size_t count = 1;
+        while (count < 4 && at + count < length &&
+               ((unsigned char)text[at + count] & 0xc0) == 0x80) {
+            count++;
+        }
+        bool good =
+            tg_user_valid((const uint8_t *)text + at, count); /* one character, no control */
+        size_t wanted = good ? count : 1;
+        if (filled + wanted >= capacity) {
+            break;
+        }
+        memcpy(out_text + filled, good ? text + at : "?", wanted);
+        filled += wanted;
+        at += count;
+    }
+    out_text[filled] = '\0';
+}
+
+bool ctl_duration(const char *option, const char *text, int64_t min_ms, int64_t max_ms,
+                  int64_t *out_ms)
+{
+    int64_t ms = 0;
+    if (tg_duration_parse(text, &ms) != 0 || ms < min_ms || ms > max_ms) {
+        char shown[64];
+        ctl_printable(text, strlen(text), shown, sizeof(shown));
+        (void)fprintf(stderr,
+                      "tidegatectl: %s: expected a duration from %" PRId64 "ms to %" PRId64
+                      "ms such as 250ms, 5s, 10m or 2h, got %s\n",
+                      option, min_ms, max_ms, shown);
+        return false;
+    }
+    *out_ms = ms;
+    return true;
+}
+
+bool ctl_sale_name(const char *text)
+{
+    if (!tg_sale_name_valid(text, strlen(text))) {
+        char shown[80];
+        ctl_printable(text, strlen(text), shown, sizeof(shown));
+        (void)fprintf(
+            stderr, "tidegatectl: SALE: expected 1 to 64 of A-Z a-z 0-9 _ -, got \"%s\"\n", shown);
+        return false;
+    }
+    return true;
+}
+
+bool ctl_needs_keys(const struct ctl_options *options)
+{
+    if (options->keys == NULL) {
+        (void)fprintf(stderr, "tidegatectl: where are the keys? Set TIDEGATE_KEYS to the folder "
+                              "that `tidegatectl keys "
+                              "new FOLDER` made, or run where run/env is\n");
+        return false;
+    }
+    return true;
+}
