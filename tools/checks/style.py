@@ -112,8 +112,11 @@ def banned_calls():
         for number, line in enumerate(text.split("\n"), 1):
             bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line)
             for pattern, why in BANNED.items():
-                if re.search(pattern, bare):
+                if re.search(pattern, bare) and not (path.startswith("tests/") and why.startswith("waits")):
                     yield f"{path}:{number}: {why}: {line.strip()[:80]}"
+
+
+PHASES = {"sold_out"}  # a phase's word and a reason's code at once
 
 
 def catalogue():
@@ -129,7 +132,7 @@ def catalogue():
                 yield f"{path}:{number}: spells the subject {literal}"
             if literal in metrics or literal.removeprefix("tidegate_") in metrics:
                 yield f"{path}:{number}: spells the metric {literal}"
-            if literal in reasons and not re.search(r"phase|state", path):
+            if literal in reasons - PHASES:
                 yield f"{path}:{number}: spells the reason {literal}"
             if literal.startswith("tg:{") and path != "services/reserve/keys.c" and not path.startswith("lib/"):
                 yield f"{path}:{number}: spells a gate key {literal}"
