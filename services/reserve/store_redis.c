@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "services/reserve/store_redis.h"
+
+#include "lib/io/kv.h"
+#include "lib/io/metrics.h"
+#include "lib/io/now.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RESERVE_SCRIPT(id, name) extern const char reserve_lua_##name[];
+#include "services/reserve/script.def"
+#undef RESERVE_SCRIPT
+
+/* A call in progress, by number. */
+struct slot {
+    uint64_t number; /* 0: free */
+    reserve_on_answer *on_answer;
+    void *context;
+    uint64_t token;
+    uint64_t began_us;
+};
+
+struct redis_store {
+    struct reserve_store port; /* first: the port's pointer is ours */
+    struct tg_kv *kv;
+    struct tg_kv_script scripts[RESERVE_SCRIPT_COUNT];
+    struct slot slots[TG_MAX_GATE_IN_FLIGHT];
+    uint32_t free_slots[TG_MAX_GATE_IN_FLIGHT];
+    uint32_t free_count;
+    uint64_t calls;
+    struct reserve_word words[RESERVE_WORDS_MAX];
+    void (*on_change)(void *context, bool usable);
+    void *context;
+    struct tg_series *seconds;
+    struct tg_series *endings[RESERVE_BROKEN + 1];
+};
+
+enum reserve_ending reserve_redis_error(const char *text, bool *out_reconnect)
+{
+    /* Said before the script ran, or at its first write: nothing was done. */
+    static const char *const not_run[] = {"OOM",     "NOSCRIPT", "BUSY",        "MISCONF", "NOREPLICAS", "NOPERM",
+                                          "NOAUTH",  "MOVED",    "CLUSTERDOWN", "ASK",     "TRYAGAIN"};
+    static const char *const wrong_place[] = {"READONLY", "LOADING", "MASTERDOWN"};
+    *out_reconnect = false;
+    for (size_t i = 0; i < sizeof wrong_place / sizeof wrong_place[0]; i++) {
+        if (strncmp(text, wrong_place[i], strlen(wrong_place[i])) == 0) {
+            *out_reconnect = true;
+            return RESERVE_NOT_RUN;
+        }
+    }
+    for (size_t i = 0; i < sizeof not_run / sizeof not_run[0]; i++) {
+        if (strncmp(text, not_run[i], strlen(not_run[i])) == 0) {
+            return RESERVE_NOT_RUN;
+        }
+    }
+    return RESERVE_BROKEN;
+}
+
+/* Fills the answer from a reply; words are borrowed from it. */
+static void read_reply(struct redis_store *store, const redisReply *reply, struct reserve_answer *answer)
+{
+    bool reconnect = false;
+    answer->ending = RESERVE_BROKEN;
+    answer->count = 0;
+    answer->words = store->words;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        answer->ending = reserve_redis_error(reply->str, &reconnect);
+        if (reconnect) {
+            tg_kv_reconnect(store->kv);
+        }
+        return;
+    }
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements > RESERVE_WORDS_MAX) {
+        return;
+    }
+    for (size_t i = 0; i < reply->elements; i++) {
+        const redisReply *element = reply->element[i];
+        bool text = element->type == REDIS_REPLY_STRING;
+        store->words[i] = (struct reserve_word){text ? element->str : "", text ? (size_t)element->len : 0};
+    }
+    answer->ending = RESERVE_ENDED;
+    answer->count = reply->elements;
+}
+
+static void on_reply(void *context, uint64_t number, int status, const redisReply *reply)
+{
+    struct redis_store *store = context;
+    uint32_t index = (uint32_t)(number % TG_MAX_GATE_IN_FLIGHT);
+    if (store->slots[index].number != number) {
+        return;
+    }
+    struct slot slot = store->slots[index];
+    store->slots[index].number = 0;
+    store->free_slots[store->free_count++] = index;
+    struct reserve_answer answer = {.ending = RESERVE_UNKNOWN};
+    if (status == 0) {
+        read_reply(store, reply, &answer);
+    }
+    tg_series_observe_us(store->seconds, tg_now_us() - slot.began_us);
+    tg_series_add(store->endings[answer.ending], 1);
+    slot.on_answer(slot.context, slot.token, &answer);
+}
+
+static int run(struct reserve_store *port, const struct reserve_call *call, reserve_on_answer *on_answer, void *context,
+               uint64_t token)
+{
+    struct redis_store *store = (struct redis_store *)port;
+    if (store->free_count == 0) {
+        return TG_ERR_FULL;
+    }
+    uint32_t index = store->free_slots[store->free_count - 1];
+    uint64_t number = ++store->calls * TG_MAX_GATE_IN_FLIGHT + index;
+    int error = tg_kv_eval(store->kv, &store->scripts[call->script], call->key_count, call->count, call->words,
+                           call->lengths, on_reply, store, number);
+    if (error != 0) {
+        return error;
+    }
+    store->free_count--;
+    store->slots[index] = (struct slot){number, on_answer, context, token, tg_now_us()};
+    return 0;
+}
+
+static const struct tg_kv_server *server_of(const struct reserve_store *port)
+{
+    const struct redis_store *store = (const struct redis_store *)port;
+    const struct tg_kv_server *server = store->kv != NULL ? tg_kv_server(store->kv) : NULL;
+    return server != NULL && server->primary ? server : NULL;
+}
+
+static const char *run_id(const struct reserve_store *port)
+{
+    const struct tg_kv_server *server = server_of(port);
+    return server != NULL ? server->run_id : NULL;
+}
+
+static const char *replication_id(const struct reserve_store *port)
+{
+    const struct tg_kv_server *server = server_of(port);
+    return server != NULL ? server->replication_id : NULL;
+}
+
+static bool noeviction(const struct reserve_store *port)
+{
+    const struct tg_kv_server *server = server_of(port);
+    return server != NULL && server->noeviction;
+}
+
+static size_t in_flight(const struct reserve_store *port)
+{
+    const struct redis_store *store = (const struct redis_store *)port;
+    return TG_MAX_GATE_IN_FLIGHT - store->free_count;
+}
+
+static void connection_changed(void *context, const struct tg_kv_server *server)
+{
+    struct redis_store *store = context;
+    bool usable = server != NULL && server->primary;
+    tg_metric_set(TG_METRIC_GATE_CONNECTED, "", usable ? 1 : 0);
+    if (server != NULL && !server->primary) {
+        tg_kv_reconnect(store->kv); /* a replica: look again until it, or the name, is the primary */
+    }
+    store->on_change(store->context, usable);
+}
+
+static void prepare(struct redis_store *store)
+{
+    static const char *const endings[] = {"answered", "unknown", "not_run", "broken"};
+    static const char *const sources[] = {
+#define RESERVE_SCRIPT(id, name) reserve_lua_##name,
+#include "services/reserve/script.def"
+#undef RESERVE_SCRIPT
+    };
+    for (int i = 0; i < RESERVE_SCRIPT_COUNT; i++) {
+        store->scripts[i].name = reserve_script_name((enum reserve_script)i);
+        store->scripts[i].source = sources[i];
+        tg_kv_script_prepare(&store->scripts[i]);
+    }
+    for (uint32_t i = 0; i < TG_MAX_GATE_IN_FLIGHT; i++) {
+        store->free_slots[i] = i;
+    }
+    store->free_count = TG_MAX_GATE_IN_FLIGHT;
+    store->seconds = tg_metric_series(TG_METRIC_GATE_SECONDS, "");
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        store->endings[i] = tg_metric_series(TG_METRIC_GATE_COMMANDS, endings[i]);
+    }
+}
+
+int reserve_store_redis_open(uv_loop_t *loop, const char *url, void (*on_change)(void *context, bool usable),
+                             void *context, struct reserve_store **out_store)
+{
+    struct redis_store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        return TG_ERR_FULL;
+    }
+    prepare(store);
+    store->port = (struct reserve_store){run, run_id, replication_id, noeviction, in_flight};
+    store->on_change = on_change;
+    store->context = context;
+    const struct tg_kv_spec spec = {.url = url,
+                                    .command_ms = TG_MAX_GATE_COMMAND_MS,
+                                    .in_flight_max = TG_MAX_GATE_IN_FLIGHT,
+                                    .on_change = connection_changed,
+                                    .context = store};
+    int error = tg_kv_open(loop, &spec, &store->kv);
+    if (error != 0) {
+        free(store);
+        return error;
+    }
+    *out_store = &store->port;
+    return 0;
+}
+
+struct reserve_store *reserve_store_redis_free(struct reserve_store *port)
+{
+    if (port != NULL) {
+        struct redis_store *store = (struct redis_store *)port;
+        store->kv = tg_kv_free(store->kv);
+        free(store);
+    }
+    return NULL;
+}
