@@ -268,8 +268,9 @@ BEGIN
 END $$;
 
 -- What the sweeper has to carry: pending past deadline + grace (lapsed), verdicts no gate of this epoch has obeyed (settle,
--- release). Circular from p_after, so that rows nobody can carry do not hide the others. First row (kind '') is the header.
-CREATE FUNCTION tidegate.due_work(p_sale text, p_after text, p_limit integer)
+-- release). Orders follow the caller's cursor by id; lapsed ids go round from p_lapsed_after, so that rows nobody can expire
+-- do not hide the others. The first row (kind '') is the header.
+CREATE FUNCTION tidegate.due_work(p_sale text, p_orders_after text, p_lapsed_after text, p_limit integer)
 RETURNS TABLE (kind text, id text, epoch bigint, generation bigint) LANGUAGE plpgsql AS $$
 DECLARE
     v_sale tidegate.sales;
@@ -283,12 +284,13 @@ BEGIN
     SELECT 'lapsed', r.id, 0::bigint, 0::bigint FROM tidegate.reservations r
      WHERE r.sale = p_sale AND r.state = 'pending'
        AND r.expires_at <= clock_timestamp() - tidegate.span(v_sale.grace_ms)
-     ORDER BY r.id <= p_after, r.id LIMIT p_limit;
+     ORDER BY r.id <= p_lapsed_after, r.id LIMIT p_limit;
     RETURN QUERY
     SELECT CASE WHEN r.state = 'confirmed' THEN 'settle' ELSE 'release' END, r.id, 0::bigint, 0::bigint
       FROM tidegate.reservations r
      WHERE r.sale = p_sale AND r.generation = v_sale.generation AND r.state <> 'pending' AND r.obeyed_epoch < v_sale.epoch
-     ORDER BY r.id <= p_after, r.id LIMIT p_limit;
+       AND r.id > p_orders_after
+     ORDER BY r.id LIMIT p_limit;
 END $$;
 
 -- Everything a gate of this epoch has to know, by id. First row (id '') is the header.

@@ -1,11 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Events on their way out. At most one instance publishes at a time, by a lease that only saves work.
 
-CREATE FUNCTION tidegate.outbox_page(p_instance text, p_after bigint, p_limit integer)
+CREATE FUNCTION tidegate.outbox_page(p_instance text, p_limit integer)
 RETURNS TABLE (id bigint, message_id text, sale text, generation bigint, kind text, reservation_id text, user_id bytea,
                units text, order_id text, payment_id text, amount_minor bigint, currency text, detail text, at_ms bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
+    IF NOT EXISTS (SELECT FROM tidegate.outbox o WHERE o.published_at IS NULL) THEN
+        RETURN;
+    END IF;
     UPDATE tidegate.publisher p SET instance = p_instance, until = clock_timestamp() + interval '5 seconds'
      WHERE p.instance = p_instance OR p.until < clock_timestamp();
     IF NOT FOUND THEN
@@ -16,7 +19,7 @@ BEGIN
            tidegate.units_text(o.reservation_id, false), o.order_id, o.payment_id, o.amount_minor, o.currency, o.detail,
            tidegate.to_ms(o.at)
       FROM tidegate.outbox o LEFT JOIN tidegate.reservations r ON r.id = o.reservation_id
-     WHERE o.published_at IS NULL AND o.id > p_after ORDER BY o.id LIMIT p_limit;
+     WHERE o.published_at IS NULL ORDER BY o.id LIMIT p_limit;
 END $$;
 
 CREATE FUNCTION tidegate.outbox_published(p_ids bigint[]) RETURNS integer LANGUAGE plpgsql AS $$
