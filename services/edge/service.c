@@ -79,6 +79,9 @@ static void on_sale(void *context, struct tg_sale *changed)
     }
     sale->sale = changed;
     follow(sale);
+    if (edge->roles & EDGE_ROLE_WAITING) {
+        edge_lease_tick(edge); /* the first to come should find an index */
+    }
 }
 
 static const char *on_command(void *context, struct tg_sale *sale,

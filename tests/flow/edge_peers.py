@@ -5,6 +5,7 @@ The peers speak the bus's own protocol (protobuf over core NATS), so the binary 
 import contextlib
 import hashlib
 import importlib
+import json
 import os
 import shutil
 import socket
@@ -15,8 +16,8 @@ import tempfile
 import threading
 import time
 
-import nacl.public  # noqa: F401  (a missing package is named here, not deep in a test)
-from shop import Answer, Shop, eventually
+import nacl.signing
+from shop import Shop, base64url, eventually
 from stack import Stack, free_port
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -201,7 +202,7 @@ class Peers:
         message.ledger_now_ms = int(time.time() * 1000)
         return message
 
-    def sale(self, name, phase="OPEN", units=10, watermark=100, generation=1, opens_in_s=-60, **definition):
+    def sale(self, name, phase="OPEN", units=10, watermark=10**9, generation=1, opens_in_s=-60, **definition):
         """Declares or changes a sale and waits until the edge tells it so."""
         opens_at_ms = int((time.time() + opens_in_s) * 1000)
         fields = {"sale": name, "generation": generation, "opens_at_ms": opens_at_ms, "order": "fifo", "limit_per_buyer": 4,
@@ -220,8 +221,13 @@ class Peers:
         self.board(name, watermark=watermark, wait=False)
         self.stock(name, free=units * len(skus))
         eventually(lambda: self.get(f"/sale/{name}/policy").json.get("generation") == generation, 10, f"{name} is known")
-        eventually(lambda: self.get(f"/sale/{name}/board").json["watermark"] == watermark, 10, f"the board of {name} is heard")
+        eventually(lambda: self.hears(name, watermark), 10, f"the board of {name} is heard")
+        eventually(lambda: self.get(f"/sale/{name}/ticket").status == 200, 10, f"{name} has indexes in hand")
         return name
+
+    def hears(self, name, watermark):
+        told = self.get(f"/sale/{name}/board").json
+        return told["term"] > 0 and told["watermark"] == watermark and told["remaining"] is not None
 
     def phase(self, name, phase, wait=True):
         state = self.sales[name]["state"]
@@ -232,7 +238,7 @@ class Peers:
             self.tell_sale(name)
             eventually(lambda: self.get(f"/sale/{name}/board").json["state"] == told, 10, f"{name} is {told}")
 
-    def board(self, name, watermark=100, term=1, wait=True, **fields):
+    def board(self, name, watermark=10**9, term=1, wait=True, **fields):
         sale = self.sales[name]
         old = sale["board"]
         sale["board"] = PB["queue"].Board(sale=name, generation=sale["definition"].generation, term=term, instance="queue-1",
@@ -247,6 +253,30 @@ class Peers:
         sale["stock"] = PB["reserve"].Stock(sale=name, epoch=sale["state"].epoch, armed=True)
         sale["stock"].items.add(item=0, initial=free + held + settled, free=free, held=held, settled=settled)
         self.tell_sale(name)
+
+    # -- passes ----------------------------------------------------------------------------------------------------
+
+    def sign_pass(self, user, sale, generation=1, window=None, key=None, head=None, **claims):
+        """A pass as admission would sign it; anything about it can be made wrong."""
+        with open(f"{self.stack.run}/keys/pass.current", encoding="ascii") as handle:
+            kid, seed = handle.read().split()
+        window = int(time.time()) // 60 if window is None else window
+        head = head or f'{{"alg":"EdDSA","typ":"tg-pass+jwt","kid":"{kid}"}}'
+        place = base64url(hashlib.blake2b(f"{user}/{sale}".encode(), digest_size=16).digest())
+        fields = {"iss": "tidegate", "aud": sale, "sub": user, "iat": window * 60, "exp": (window + 2) * 60,
+                  "jti": base64url(struct.pack(">Q", window) + b"m" * 16), "place": place, "gen": generation, "event_id": sale,
+                  "role": "ADMITTED", **claims}
+        body = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+        signed = f"{base64url(head.encode())}.{base64url(body.encode())}"
+        signing = key or nacl.signing.SigningKey(bytes.fromhex(seed))
+        return f"{signed}.{base64url(signing.sign(signed.encode()).signature)}"
+
+    def held(self, **fields):
+        """The gate's yes."""
+        made = PB["reserve"].HoldReply(**{"reservation_id": "res_" + "0" * 25 + "1", "expires_at_ms": 1893456000000, **fields})
+        if not made.reason and not made.units:
+            made.units.add(item=0, unit=4711)
+        return made
 
     # -- HTTP ------------------------------------------------------------------------------------------------------
 
