@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The waiting role, answer by answer, among scripted peers."""
+import json
 import re
 import time
 
@@ -365,7 +366,7 @@ def test_case_33_user_ids_are_bytes(peers, sub, known):
     if known:
         peers.answers["pass"] = PB["admission"].PassReply(reason="waiting")
         peers.get("/sale/users/status", Authorization=f"Bearer {token}", X_Ticket=answer.json["token"])
-        assert peers.last("pass").user.decode() == __import__("json").loads(sub)
+        assert peers.last("pass").user.decode() == json.loads(sub)
 
 
 def test_presence_tells_the_highest_index(peers):
