@@ -44,7 +44,8 @@ static void on_link_change(void *context, struct pg_link *link)
     }
 }
 
-/* Statements are queued in the order of their deadlines, all being equally long: the late ones are in front. */
+/* Statements are queued in the order of their deadlines, all being equally long: the late ones are
+ * in front. */
 static void end_late_queued(struct tg_pg *pg, uint64_t now)
 {
     while (pg->first != NULL && pg->first->deadline_ms <= now) {
@@ -155,8 +156,8 @@ size_t tg_pg_in_progress(const struct tg_pg *pg)
     return count;
 }
 
-int tg_pg_run(struct tg_pg *pg, const struct tg_pg_statement *statement, tg_pg_on_result *on_result, void *context,
-              uint64_t token)
+int tg_pg_run(struct tg_pg *pg, const struct tg_pg_statement *statement, tg_pg_on_result *on_result,
+              void *context, uint64_t token)
 {
     assert(statement->parameter_count >= 0 && statement->parameter_count <= TG_PG_PARAMETERS_MAX);
     if (pg->closing || !tg_pg_connected(pg)) {

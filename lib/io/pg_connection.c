@@ -12,7 +12,8 @@ static size_t value_bytes(const struct tg_pg_statement *statement, int i)
     if (statement->values[i] == NULL) {
         return 0;
     }
-    return statement->formats[i] == 1 ? (size_t)statement->lengths[i] : strlen(statement->values[i]) + 1;
+    return statement->formats[i] == 1 ? (size_t)statement->lengths[i]
+                                      : strlen(statement->values[i]) + 1;
 }
 
 struct pg_job *pg_job_new(const struct tg_pg_statement *statement)
@@ -81,7 +82,8 @@ static void close_connection(struct pg_link *link)
     link->connection = NULL;
     link->state = PG_LINK_DOWN;
     link->retry_at_ms = uv_now(link->loop) + link->backoff_ms;
-    link->backoff_ms = link->backoff_ms * 2 < BACKOFF_MAX_MS ? link->backoff_ms * 2 : BACKOFF_MAX_MS;
+    link->backoff_ms =
+        link->backoff_ms * 2 < BACKOFF_MAX_MS ? link->backoff_ms * 2 : BACKOFF_MAX_MS;
 }
 
 void pg_link_drop(struct pg_link *link, int status)
@@ -170,12 +172,14 @@ static bool flush(struct pg_link *link)
 static void send_job(struct pg_link *link)
 {
     const struct tg_pg_statement *statement = &link->job->statement;
-    int sent = statement->parameter_count == 0
-                   ? PQsendQuery(link->connection, statement->sql)
-                   : PQsendQueryParams(link->connection, statement->sql, statement->parameter_count, NULL,
-                                       statement->values, statement->lengths, statement->formats, 0);
+    int sent =
+        statement->parameter_count == 0
+            ? PQsendQuery(link->connection, statement->sql)
+            : PQsendQueryParams(link->connection, statement->sql, statement->parameter_count, NULL,
+                                statement->values, statement->lengths, statement->formats, 0);
     if (sent != 1 || !flush(link)) {
-        link->broken = true; /* told by the pool's next tick: never from inside the caller's tg_pg_run */
+        link->broken =
+            true; /* told by the pool's next tick: never from inside the caller's tg_pg_run */
     }
 }
 

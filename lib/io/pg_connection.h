@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One connection of the pool of lib/io/pg: connects, sends one statement at a time, tells its outcome once. Private to lib/io/pg*. */
+ * One connection of the pool of lib/io/pg: connects, sends one statement at a time, tells its
+ * outcome once. Private to lib/io/pg*. */
 #ifndef TG_IO_PG_CONNECTION_H
 #define TG_IO_PG_CONNECTION_H
 
@@ -21,16 +22,17 @@ struct pg_job {
 struct pg_link {
     uv_loop_t *loop;
     const char *conninfo;
-    PGconn *connection;      /* NULL while down */
-    uv_poll_t *poll;         /* heap: outlives the connection until its close callback */
+    PGconn *connection; /* NULL while down */
+    uv_poll_t *poll;    /* heap: outlives the connection until its close callback */
     enum pg_link_state state;
-    struct pg_job *job;      /* while busy */
-    PGresult *result;        /* first good result of the job, or the error that came after it */
-    bool broken;             /* the job could not be sent: drop */
+    struct pg_job *job; /* while busy */
+    PGresult *result;   /* first good result of the job, or the error that came after it */
+    bool broken;        /* the job could not be sent: drop */
     uint64_t connect_until_ms;
-    uint64_t retry_at_ms;    /* while down */
+    uint64_t retry_at_ms; /* while down */
     uint32_t backoff_ms;
-    void (*on_change)(void *context, struct pg_link *link); /* idle or down: work may be given or is over */
+    void (*on_change)(void *context,
+                      struct pg_link *link); /* idle or down: work may be given or is over */
     void *context;
 };
 

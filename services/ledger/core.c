@@ -4,11 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
-void ledger_batches_init(struct ledger_batches *batches, struct ledger_batch *storage, uint32_t count,
-                         uint32_t in_flight_max)
+void ledger_batches_init(struct ledger_batches *batches, struct ledger_batch *storage,
+                         uint32_t count, uint32_t in_flight_max)
 {
     assert(count >= 1 && in_flight_max >= 1);
-    *batches = (struct ledger_batches){.count = count, .in_flight_max = in_flight_max, .batches = storage};
+    *batches =
+        (struct ledger_batches){.count = count, .in_flight_max = in_flight_max, .batches = storage};
     for (uint32_t i = 0; i < count; i++) {
         storage[i].state = LEDGER_BATCH_FREE;
     }
@@ -28,7 +29,8 @@ static uint32_t slot_of(const char *id)
 static uint32_t find_slot(const struct ledger_batch *batch, const char *id)
 {
     uint32_t slot = slot_of(id);
-    while (batch->index[slot] != 0 && strcmp(batch->holds[batch->index[slot] - 1].id.text, id) != 0) {
+    while (batch->index[slot] != 0 &&
+           strcmp(batch->holds[batch->index[slot] - 1].id.text, id) != 0) {
         slot = (slot + 1) % LEDGER_BATCH_INDEX;
     }
     return slot;
@@ -66,7 +68,8 @@ static struct ledger_batch *batch_for(struct ledger_batches *batches, struct tg_
     return unused;
 }
 
-bool ledger_batches_collect(struct ledger_batches *batches, struct tg_mono now, const struct ledger_arrival *arrival)
+bool ledger_batches_collect(struct ledger_batches *batches, struct tg_mono now,
+                            const struct ledger_arrival *arrival)
 {
     assert(strlen(arrival->sale) <= TG_MAX_SALE_NAME_BYTES);
     struct ledger_batch *batch = batch_for(batches, now, arrival);
@@ -98,9 +101,12 @@ uint32_t ledger_batches_next(struct ledger_batches *batches, struct tg_mono now)
         if (batch->state != LEDGER_BATCH_COLLECTING) {
             continue;
         }
-        const bool ripe = batch->apart || batch->count == TG_MAX_RECORD_BATCH || batch->follower_count == TG_MAX_RECORD_BATCH ||
-                          now.ms - batch->opened.ms >= TG_MAX_RECORD_BATCH_MS || batches->in_flight == 0;
-        if (ripe && (oldest == LEDGER_NO_BATCH || batch->opened.ms < batches->batches[oldest].opened.ms)) {
+        const bool ripe = batch->apart || batch->count == TG_MAX_RECORD_BATCH ||
+                          batch->follower_count == TG_MAX_RECORD_BATCH ||
+                          now.ms - batch->opened.ms >= TG_MAX_RECORD_BATCH_MS ||
+                          batches->in_flight == 0;
+        if (ripe &&
+            (oldest == LEDGER_NO_BATCH || batch->opened.ms < batches->batches[oldest].opened.ms)) {
             oldest = i;
         }
     }

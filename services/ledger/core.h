@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the ledger decides outside PostgreSQL, as pure data and decisions: which holds go into one commit and when it is sent,
- * what is obviously wrong before it costs a statement, what an order is called. Verdicts are not decided here: SQL gives them. */
+ * What the ledger decides outside PostgreSQL, as pure data and decisions: which holds go into one
+ * commit and when it is sent, what is obviously wrong before it costs a statement, what an order is
+ * called. Verdicts are not decided here: SQL gives them. */
 #ifndef LEDGER_CORE_H
 #define LEDGER_CORE_H
 
@@ -21,9 +22,16 @@ struct ledger_id {
 };
 
 /* Same numbers as the wire's. */
-enum ledger_state { LEDGER_STATE_NONE, LEDGER_PENDING, LEDGER_CONFIRMED, LEDGER_EXPIRED, LEDGER_CANCELLED };
+enum ledger_state {
+    LEDGER_STATE_NONE,
+    LEDGER_PENDING,
+    LEDGER_CONFIRMED,
+    LEDGER_EXPIRED,
+    LEDGER_CANCELLED
+};
 
-/* A won hold, checked: ids well-formed, 1..TG_MAX_UNITS_PER_HOLD distinct units with a slot each. */
+/* A won hold, checked: ids well-formed, 1..TG_MAX_UNITS_PER_HOLD distinct units with a slot each.
+ */
 struct ledger_hold {
     struct ledger_id id;
     uint64_t generation, epoch, window;
@@ -36,7 +44,8 @@ struct ledger_hold {
     uint32_t slots[TG_MAX_UNITS_PER_HOLD];
 };
 
-/* Holds of one sale on their way into one commit. Two requests for the same hold travel as one: the second follows. */
+/* Holds of one sale on their way into one commit. Two requests for the same hold travel as one: the
+ * second follows. */
 enum ledger_batch_state { LEDGER_BATCH_FREE, LEDGER_BATCH_COLLECTING, LEDGER_BATCH_IN_FLIGHT };
 enum { LEDGER_BATCH_INDEX = 1024 };
 struct ledger_batch {
@@ -52,7 +61,8 @@ struct ledger_batch {
     uint64_t follower_tokens[TG_MAX_RECORD_BATCH];
     uint16_t index[LEDGER_BATCH_INDEX]; /* open addressing over ids: position + 1, 0 = empty */
 };
-_Static_assert(LEDGER_BATCH_INDEX >= 2 * TG_MAX_RECORD_BATCH, "the index of a full batch is at most half full");
+_Static_assert(LEDGER_BATCH_INDEX >= 2 * TG_MAX_RECORD_BATCH,
+               "the index of a full batch is at most half full");
 
 struct ledger_batches {
     uint32_t count;
@@ -61,10 +71,11 @@ struct ledger_batches {
 };
 
 /* `count` batches of the caller, who keeps them; at most `in_flight_max` are in flight at once. */
-void ledger_batches_init(struct ledger_batches *batches, struct ledger_batch *storage, uint32_t count,
-                         uint32_t in_flight_max);
+void ledger_batches_init(struct ledger_batches *batches, struct ledger_batch *storage,
+                         uint32_t count, uint32_t in_flight_max);
 
-/* A hold that came in. `apart`: it will be refused (ledger_hold_judge), so it travels alone and costs nobody else a repeat. */
+/* A hold that came in. `apart`: it will be refused (ledger_hold_judge), so it travels alone and
+ * costs nobody else a repeat. */
 struct ledger_arrival {
     const char *sale;
     const struct ledger_hold *hold;
@@ -76,8 +87,9 @@ struct ledger_arrival {
 TG_MUST_CHECK bool ledger_batches_collect(struct ledger_batches *batches, struct tg_mono now,
                                           const struct ledger_arrival *arrival);
 
-/* The batch to send now, or LEDGER_NO_BATCH; it counts as in flight from here on. Sent are full ones, ones older than
- * TG_MAX_RECORD_BATCH_MS, and any at all while nothing is in flight. Repeat until there is none. */
+/* The batch to send now, or LEDGER_NO_BATCH; it counts as in flight from here on. Sent are full
+ * ones, ones older than TG_MAX_RECORD_BATCH_MS, and any at all while nothing is in flight. Repeat
+ * until there is none. */
 uint32_t ledger_batches_next(struct ledger_batches *batches, struct tg_mono now);
 
 /* The batch was answered: free again. */
@@ -86,11 +98,13 @@ void ledger_batches_done(struct ledger_batches *batches, uint32_t batch);
 /* Holds not yet answered. */
 uint32_t ledger_batches_waiting(const struct ledger_batches *batches);
 
-/* What the constraints will refuse: a unit or an item that does not exist, a slot beyond the limit. Judged only against the
- * definition of the hold's own generation, else NONE. SQL has the last word, and pauses the sale where that is due. */
+/* What the constraints will refuse: a unit or an item that does not exist, a slot beyond the limit.
+ * Judged only against the definition of the hold's own generation, else NONE. SQL has the last
+ * word, and pauses the sale where that is due. */
 enum tg_reason ledger_hold_judge(const struct tg_sale *sale, const struct ledger_hold *hold);
 
-/* "ord_" and 26 characters: a function of the reservation id alone, so a confirm that is repeated names the same order. */
+/* "ord_" and 26 characters: a function of the reservation id alone, so a confirm that is repeated
+ * names the same order. */
 void ledger_order_id(const char *reservation_id, char out_id[LEDGER_ORDER_ID_LENGTH + 1]);
 
 #endif

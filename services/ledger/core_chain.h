@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The hash chain over an exported gate log: each entry's hash covers the entry and the hash before it, so that nobody can
- * change, drop or insert an entry later without every later hash changing. Anyone can recompute it from tidegate.gate_log:
- * the first 32 bytes of BLAKE2b-512 over "gate_log", the columns sale .. source in their order, and the hash before (32 zero
- * bytes before the first entry), each as 8-byte little-endian length and bytes; numbers are 8 bytes little-endian. */
+ * The hash chain over an exported gate log: each entry's hash covers the entry and the hash before
+ * it, so that nobody can change, drop or insert an entry later without every later hash changing.
+ * Anyone can recompute it from tidegate.gate_log: the first 32 bytes of BLAKE2b-512 over
+ * "gate_log", the columns sale .. source in their order, and the hash before (32 zero bytes before
+ * the first entry), each as 8-byte little-endian length and bytes; numbers are 8 bytes
+ * little-endian. */
 #ifndef LEDGER_CORE_CHAIN_H
 #define LEDGER_CORE_CHAIN_H
 

@@ -10,10 +10,12 @@ static struct ledger_settings settings;
 static struct ledger *ledger;
 
 static const struct tg_setting rows[] = {
+/* clang-format off */
 #define TG_SETTINGS_OF struct ledger_settings
 #include "lib/io/config_rows.h"
 #include "services/ledger/settings.def"
 #include "lib/io/config_end.h"
+    /* clang-format on */
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0], EXIT_SETTING = 78 };
 
@@ -47,7 +49,8 @@ static int migrate(void)
     if (tg_config_load("ledger", rows, ROW_COUNT, &settings, stderr) != 0) {
         return EXIT_SETTING;
     }
-    return ledger_migrate(settings.migrate_url[0] != '\0' ? settings.migrate_url : settings.postgres_url);
+    return ledger_migrate(settings.migrate_url[0] != '\0' ? settings.migrate_url
+                                                          : settings.postgres_url);
 }
 
 int main(int argc, char **argv)
@@ -55,16 +58,17 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--migrate") == 0) {
         return migrate();
     }
-    const struct tg_app_spec spec = {.name = "ledger",
-                                     .summary = "The record and the verdicts: the only writer of PostgreSQL. "
-                                                "With --migrate as its only argument it applies the schema and ends.",
-                                     .rows = rows,
-                                     .row_count = ROW_COUNT,
-                                     .settings = &settings,
-                                     .start = start,
-                                     .ready = ready,
-                                     .drain = drain,
-                                     .busy = busy,
-                                     .stop = stop};
+    const struct tg_app_spec spec = {
+        .name = "ledger",
+        .summary = "The record and the verdicts: the only writer of PostgreSQL. "
+                   "With --migrate as its only argument it applies the schema and ends.",
+        .rows = rows,
+        .row_count = ROW_COUNT,
+        .settings = &settings,
+        .start = start,
+        .ready = ready,
+        .drain = drain,
+        .busy = busy,
+        .stop = stop};
     return tg_app_main(argc, argv, &spec);
 }

@@ -31,9 +31,11 @@ enum { MIGRATION_COUNT = sizeof migrations / sizeof migrations[0] };
 
 /* The lock's key is of no meaning; it only has to be the same in every copy of this program. */
 static const char begin_sql[] =
-    "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('tidegate.migrate', 0)); SET LOCAL client_min_messages = warning; "
+    "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('tidegate.migrate', 0)); SET LOCAL "
+    "client_min_messages = warning; "
     "CREATE SCHEMA IF NOT EXISTS tidegate; "
-    "CREATE TABLE IF NOT EXISTS tidegate.schema_migrations (version integer PRIMARY KEY, file text NOT NULL, "
+    "CREATE TABLE IF NOT EXISTS tidegate.schema_migrations (version integer PRIMARY KEY, file text "
+    "NOT NULL, "
     "digest text NOT NULL, applied_at timestamptz NOT NULL)";
 
 uint32_t ledger_schema_version(void)
@@ -67,22 +69,26 @@ static bool run(PGconn *connection, const char *sql)
 static bool commit(PGconn *connection)
 {
     PGresult *result = PQexec(connection, "COMMIT");
-    const bool done = PQresultStatus(result) == PGRES_COMMAND_OK && strcmp(PQcmdStatus(result), "COMMIT") == 0;
+    const bool done =
+        PQresultStatus(result) == PGRES_COMMAND_OK && strcmp(PQcmdStatus(result), "COMMIT") == 0;
     if (!done) {
-        fprintf(stderr, "tidegate-ledger: the migration was rolled back: %s\n", PQresultErrorMessage(result));
+        fprintf(stderr, "tidegate-ledger: the migration was rolled back: %s\n",
+                PQresultErrorMessage(result));
     }
     PQclear(result);
     return done;
 }
 
 /* The digest under which this version was applied: 1 found, 0 not applied, -1 the query failed. */
-static int applied_digest(PGconn *connection, const struct migration *migration, char out_hex[2 * DIGEST_BYTES + 1])
+static int applied_digest(PGconn *connection, const struct migration *migration,
+                          char out_hex[2 * DIGEST_BYTES + 1])
 {
     char digits[24];
     tg_unsigned_format(migration->version, digits);
     const char *values[] = {digits};
-    PGresult *result = PQexecParams(connection, "SELECT digest FROM tidegate.schema_migrations WHERE version = $1::integer", 1,
-                                    NULL, values, NULL, NULL, 0);
+    PGresult *result = PQexecParams(
+        connection, "SELECT digest FROM tidegate.schema_migrations WHERE version = $1::integer", 1,
+        NULL, values, NULL, NULL, 0);
     int found = -1;
     if (PQresultStatus(result) == PGRES_TUPLES_OK) {
         found = PQntuples(result);
@@ -101,10 +107,11 @@ static bool note_applied(PGconn *connection, const struct migration *migration, 
     char digits[24];
     tg_unsigned_format(migration->version, digits);
     const char *values[] = {digits, migration->file, digest};
-    PGresult *result = PQexecParams(connection,
-                                    "INSERT INTO tidegate.schema_migrations (version, file, digest, applied_at) "
-                                    "VALUES ($1::integer, $2, $3, clock_timestamp())",
-                                    3, NULL, values, NULL, NULL, 0);
+    PGresult *result =
+        PQexecParams(connection,
+                     "INSERT INTO tidegate.schema_migrations (version, file, digest, applied_at) "
+                     "VALUES ($1::integer, $2, $3, clock_timestamp())",
+                     3, NULL, values, NULL, NULL, 0);
     const bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
     if (!done) {
         fprintf(stderr, "tidegate-ledger: %s", PQresultErrorMessage(result));
@@ -126,13 +133,16 @@ static int apply(PGconn *connection, const struct migration *migration)
     }
     if (found == 1) {
         if (strcmp(digest, applied) != 0) {
-            fprintf(stderr, "tidegate-ledger: %s was applied with other contents; migrations are never edited\n",
+            fprintf(stderr,
+                    "tidegate-ledger: %s was applied with other contents; migrations are never "
+                    "edited\n",
                     migration->file);
             return EXIT_REFUSED;
         }
         return commit(connection) ? 0 : EXIT_FAILED;
     }
-    if (!run(connection, migration->sql) || !note_applied(connection, migration, digest) || !commit(connection)) {
+    if (!run(connection, migration->sql) || !note_applied(connection, migration, digest) ||
+        !commit(connection)) {
         fprintf(stderr, "tidegate-ledger: %s failed, nothing of it was applied\n", migration->file);
         return EXIT_FAILED;
     }
@@ -143,16 +153,18 @@ static int apply(PGconn *connection, const struct migration *migration)
 /* A database that was migrated by a newer binary is not ours to touch. */
 static int refuse_newer(PGconn *connection)
 {
-    PGresult *result = PQexec(connection, "SELECT coalesce(max(version), 0) FROM tidegate.schema_migrations");
+    PGresult *result =
+        PQexec(connection, "SELECT coalesce(max(version), 0) FROM tidegate.schema_migrations");
     int code = EXIT_FAILED;
     uint64_t version = 0;
     if (PQresultStatus(result) == PGRES_TUPLES_OK &&
-        tg_unsigned_parse(PQgetvalue(result, 0, 0), strlen(PQgetvalue(result, 0, 0)), UINT32_MAX, &version) == 0) {
+        tg_unsigned_parse(PQgetvalue(result, 0, 0), strlen(PQgetvalue(result, 0, 0)), UINT32_MAX,
+                          &version) == 0) {
         code = version > ledger_schema_version() ? EXIT_REFUSED : 0;
     }
     if (code == EXIT_REFUSED) {
-        fprintf(stderr, "tidegate-ledger: the schema is at %u, this binary knows %u\n", (unsigned)version,
-                ledger_schema_version());
+        fprintf(stderr, "tidegate-ledger: the schema is at %u, this binary knows %u\n",
+                (unsigned)version, ledger_schema_version());
     }
     PQclear(result);
     return code;

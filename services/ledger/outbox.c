@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Events on their way out: a page from the outbox, each event to JetStream, those it stored marked as published. An event
- * that was stored but not marked is sent again under the same message id, which JetStream takes once. */
+ * Events on their way out: a page from the outbox, each event to JetStream, those it stored marked
+ * as published. An event that was stored but not marked is sent again under the same message id,
+ * which JetStream takes once. */
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "services/ledger/service_parts.h"
@@ -15,8 +16,8 @@ static void mark_page(struct ledger *ledger)
     if (publisher->waiting > 0 || publisher->stored_count == 0) {
         return;
     }
-    const int error =
-        ledger->store->published(ledger->store->self, publisher->stored, publisher->stored_count, 0);
+    const int error = ledger->store->published(ledger->store->self, publisher->stored,
+                                               publisher->stored_count, 0);
     publisher->marking = error == 0;
     publisher->stored_count = error == 0 ? publisher->stored_count : 0;
 }
@@ -42,7 +43,8 @@ static void send_event(struct ledger *ledger, const struct ledger_event *from, u
     event.generation = from->generation;
     event.kind = ledger_text(from->kind);
     event.reservation_id = ledger_text(from->reservation.text);
-    event.user = (ProtobufCBinaryData){.len = from->user_length, .data = (uint8_t *)(uintptr_t)from->user};
+    event.user =
+        (ProtobufCBinaryData){.len = from->user_length, .data = (uint8_t *)(uintptr_t)from->user};
     event.n_units = from->unit_count;
     event.units = ledger_wire_units(&ledger->wire_units[0], from->units, from->unit_count);
     event.order_id = ledger_text(from->order_id);
@@ -52,14 +54,16 @@ static void send_event(struct ledger *ledger, const struct ledger_event *from, u
     event.at_ms = from->at_ms;
     event.detail = ledger_text(from->detail);
     ledger->publisher.ids[place] = from->id;
-    const int error = tg_bus_event(tg_app_bus(ledger->app), from->sale, from->kind, from->message_id, &event.base,
-                                   EVENT_MS, on_stored, ledger, place);
+    const int error =
+        tg_bus_event(tg_app_bus(ledger->app), from->sale, from->kind, from->message_id, &event.base,
+                     EVENT_MS, on_stored, ledger, place);
     if (error == 0) {
         ledger->publisher.waiting++;
     }
 }
 
-void ledger_events_read(void *context, uint64_t token, int status, const struct ledger_event *events, uint32_t count)
+void ledger_events_read(void *context, uint64_t token, int status,
+                        const struct ledger_event *events, uint32_t count)
 {
     struct ledger *ledger = context;
     struct ledger_publisher *publisher = &ledger->publisher;
@@ -105,10 +109,12 @@ void ledger_publish_outbox(void *context)
         publisher->fetching = tg_bus_make_stream(tg_app_bus(ledger->app), on_stream, ledger) == 0;
         return;
     }
-    publisher->fetching = ledger->store->events(ledger->store->self, tg_app_instance(ledger->app), 0) == 0;
+    publisher->fetching =
+        ledger->store->events(ledger->store->self, tg_app_instance(ledger->app), 0) == 0;
 }
 
 size_t ledger_publisher_busy(const struct ledger *ledger)
 {
-    return ledger->publisher.waiting + (ledger->publisher.fetching ? 1u : 0u) + (ledger->publisher.marking ? 1u : 0u);
+    return ledger->publisher.waiting + (ledger->publisher.fetching ? 1u : 0u) +
+           (ledger->publisher.marking ? 1u : 0u);
 }

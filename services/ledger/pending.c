@@ -43,8 +43,8 @@ void ledger_pendings_free(struct ledger_pendings *pendings)
     pendings->rows = NULL;
 }
 
-struct ledger_pending *ledger_pending_new(struct ledger_pendings *pendings, struct tg_bus_incoming *incoming,
-                                          uint64_t *out_token)
+struct ledger_pending *ledger_pending_new(struct ledger_pendings *pendings,
+                                          struct tg_bus_incoming *incoming, uint64_t *out_token)
 {
     const uint32_t slot = pendings->first_free;
     if (slot == LEDGER_PENDING_MAX) {
@@ -80,8 +80,8 @@ void ledger_pending_reply(struct ledger_pendings *pendings, struct ledger_pendin
     tg_bus_reply(incoming, body);
 }
 
-void ledger_pending_refuse(struct ledger_pendings *pendings, struct ledger_pending *pending, int code,
-                           const char *text)
+void ledger_pending_refuse(struct ledger_pendings *pendings, struct ledger_pending *pending,
+                           int code, const char *text)
 {
     struct tg_bus_incoming *incoming = pending->incoming;
     release(pendings, pending);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests that wait for PostgreSQL: a fixed table, looked up by token. A token never comes back to another request. */
+ * Requests that wait for PostgreSQL: a fixed table, looked up by token. A token never comes back to
+ * another request. */
 #ifndef LEDGER_PENDING_H
 #define LEDGER_PENDING_H
 
@@ -28,16 +29,17 @@ struct ledger_pendings {
 
 TG_MUST_CHECK int ledger_pendings_init(struct ledger_pendings *pendings);
 void ledger_pendings_free(struct ledger_pendings *pendings);
-/* Takes the message over. NULL: the table is full, the message stays the caller's. out_token is never 0. */
-struct ledger_pending *ledger_pending_new(struct ledger_pendings *pendings, struct tg_bus_incoming *incoming,
-                                          uint64_t *out_token);
+/* Takes the message over. NULL: the table is full, the message stays the caller's. out_token is
+ * never 0. */
+struct ledger_pending *ledger_pending_new(struct ledger_pendings *pendings,
+                                          struct tg_bus_incoming *incoming, uint64_t *out_token);
 /* NULL when it is gone. */
 struct ledger_pending *ledger_pending_find(struct ledger_pendings *pendings, uint64_t token);
 /* Answers with `body` and gives the place back. */
 void ledger_pending_reply(struct ledger_pendings *pendings, struct ledger_pending *pending,
                           const ProtobufCMessage *body);
 /* The same with an error of the service protocol. */
-void ledger_pending_refuse(struct ledger_pendings *pendings, struct ledger_pending *pending, int code,
-                           const char *text);
+void ledger_pending_refuse(struct ledger_pendings *pendings, struct ledger_pending *pending,
+                           int code, const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Commands: signature and expiry were verified by lib/io/sales; SQL judges; the answer carries the sale's state. */
+ * Commands: signature and expiry were verified by lib/io/sales; SQL judges; the answer carries the
+ * sale's state. */
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 #include "services/ledger/service_parts.h"
@@ -8,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void acknowledge(struct ledger *ledger, const Tidegate__V1__Command *command, enum tg_reason reason,
-                        uint64_t received_us)
+static void acknowledge(struct ledger *ledger, const Tidegate__V1__Command *command,
+                        enum tg_reason reason, uint64_t received_us)
 {
     Tidegate__V1__CommandAck ack = TIDEGATE__V1__COMMAND_ACK__INIT;
     char effect[64];
@@ -21,13 +22,14 @@ static void acknowledge(struct ledger *ledger, const Tidegate__V1__Command *comm
     ack.instance = ledger_text(tg_app_instance(ledger->app));
     ack.effect = effect;
     ack.took_us = tg_now_us() - received_us;
-    if (tg_bus_publish(tg_app_bus(ledger->app), TG_MESSAGE_CONTROL_ACK, command->sale, &ack.base) != 0) {
+    if (tg_bus_publish(tg_app_bus(ledger->app), TG_MESSAGE_CONTROL_ACK, command->sale, &ack.base) !=
+        0) {
         tg_log(TG_LOG_WARN, "ledger.ack_lost", TG_TEXT_FIELD("command", command->command_id));
     }
 }
 
-static void refuse(struct tg_bus_incoming *take_incoming, const Tidegate__V1__Command *command, enum tg_reason reason,
-                   const char *detail)
+static void refuse(struct tg_bus_incoming *take_incoming, const Tidegate__V1__Command *command,
+                   enum tg_reason reason, const char *detail)
 {
     Tidegate__V1__CommandReply reply = TIDEGATE__V1__COMMAND_REPLY__INIT;
     reply.command_id = command->command_id;
@@ -36,17 +38,18 @@ static void refuse(struct tg_bus_incoming *take_incoming, const Tidegate__V1__Co
     tg_bus_reply(take_incoming, &reply.base);
 }
 
-bool ledger_on_judge(void *context, struct tg_bus_incoming *take_incoming, const Tidegate__V1__Command *command,
-                     const char *key_id, uint64_t received_us)
+bool ledger_on_judge(void *context, struct tg_bus_incoming *take_incoming,
+                     const Tidegate__V1__Command *command, const char *key_id, uint64_t received_us)
 {
     struct ledger *ledger = context;
     char detail[LEDGER_DETAIL_BYTES] = "";
     uint64_t token;
-    enum tg_reason reason =
-        ledger_wire_command(command, (const Tidegate__V1__SignedCommand *)tg_bus_body(take_incoming), key_id,
-                            &ledger->command, detail);
+    enum tg_reason reason = ledger_wire_command(
+        command, (const Tidegate__V1__SignedCommand *)tg_bus_body(take_incoming), key_id,
+        &ledger->command, detail);
     struct ledger_pending *pending =
-        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token) : NULL;
+        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token)
+                                 : NULL;
     if (pending == NULL) {
         reason = reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason;
         acknowledge(ledger, command, reason, received_us);
@@ -66,10 +69,12 @@ static Tidegate__V1__Command *command_of(const struct ledger_pending *pending)
 {
     const Tidegate__V1__SignedCommand *signed_command =
         (const Tidegate__V1__SignedCommand *)tg_bus_body(pending->incoming);
-    return tidegate__v1__command__unpack(NULL, signed_command->command.len, signed_command->command.data);
+    return tidegate__v1__command__unpack(NULL, signed_command->command.len,
+                                         signed_command->command.data);
 }
 
-void ledger_judged(void *context, uint64_t token, int status, const struct ledger_judgement *judgement)
+void ledger_judged(void *context, uint64_t token, int status,
+                   const struct ledger_judgement *judgement)
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
@@ -88,7 +93,8 @@ void ledger_judged(void *context, uint64_t token, int status, const struct ledge
         *pending->judged = *judgement;
     } else {
         pending->judged->reason = TG_REASON_TRY_AGAIN;
-        snprintf(pending->judged->detail, sizeof pending->judged->detail, "%s", "the outcome is not known: repeat the command");
+        snprintf(pending->judged->detail, sizeof pending->judged->detail, "%s",
+                 "the outcome is not known: repeat the command");
     }
     tg_log(TG_LOG_INFO, "ledger.command_judged", TG_TEXT_FIELD("sale", command->sale),
            TG_TEXT_FIELD("command", command->command_id), TG_NUMBER_FIELD("kind", command->kind),
@@ -104,7 +110,8 @@ void ledger_judged(void *context, uint64_t token, int status, const struct ledge
     tidegate__v1__command__free_unpacked(command, NULL);
 }
 
-void ledger_reply_command(struct ledger *ledger, struct ledger_pending *pending, const struct ledger_sales *sales)
+void ledger_reply_command(struct ledger *ledger, struct ledger_pending *pending,
+                          const struct ledger_sales *sales)
 {
     Tidegate__V1__CommandReply reply = TIDEGATE__V1__COMMAND_REPLY__INIT;
     Tidegate__V1__Command *command = command_of(pending);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For the gate: pages to load it from, its arming. For its checker: results of rounds, the exported log. */
+ * For the gate: pages to load it from, its arming. For its checker: results of rounds, the exported
+ * log. */
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "services/ledger/service_parts.h"
@@ -13,10 +14,12 @@ void ledger_on_snapshot(void *context, struct tg_bus_incoming *take_incoming)
     struct ledger *ledger = context;
     struct ledger_snapshot_ask ask;
     uint64_t token;
-    const enum tg_reason reason = ledger_wire_snapshot((const Tidegate__V1__SnapshotRequest *)tg_bus_body(take_incoming),
-                                                       tg_bus_sale(take_incoming), &ask);
+    const enum tg_reason reason =
+        ledger_wire_snapshot((const Tidegate__V1__SnapshotRequest *)tg_bus_body(take_incoming),
+                             tg_bus_sale(take_incoming), &ask);
     struct ledger_pending *pending =
-        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token) : NULL;
+        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token)
+                                 : NULL;
     if (pending != NULL) {
         pending->limit = ask.limit;
         const int error = ledger->store->snapshot(ledger->store->self, &ask, token);
@@ -26,20 +29,25 @@ void ledger_on_snapshot(void *context, struct tg_bus_incoming *take_incoming)
         return;
     }
     Tidegate__V1__SnapshotReply reply = TIDEGATE__V1__SNAPSHOT_REPLY__INIT;
-    reply.reason = ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
+    reply.reason =
+        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
     tg_bus_reply(take_incoming, &reply.base);
 }
 
-static void fill_snapshot_row(struct ledger *ledger, uint32_t i, const struct ledger_snapshot_row *from,
+static void fill_snapshot_row(struct ledger *ledger, uint32_t i,
+                              const struct ledger_snapshot_row *from,
                               Tidegate__V1__SnapshotRow *out_row)
 {
     tidegate__v1__snapshot_row__init(out_row);
     out_row->reservation_id = ledger_text(from->id.text);
     out_row->state = (Tidegate__V1__ReservationState)from->state;
-    out_row->user = (ProtobufCBinaryData){.len = from->user_length, .data = (uint8_t *)(uintptr_t)from->user};
-    out_row->place = (ProtobufCBinaryData){.len = sizeof from->place, .data = (uint8_t *)(uintptr_t)from->place};
+    out_row->user =
+        (ProtobufCBinaryData){.len = from->user_length, .data = (uint8_t *)(uintptr_t)from->user};
+    out_row->place =
+        (ProtobufCBinaryData){.len = sizeof from->place, .data = (uint8_t *)(uintptr_t)from->place};
     out_row->window = from->window;
-    out_row->digest = (ProtobufCBinaryData){.len = sizeof from->digest, .data = (uint8_t *)(uintptr_t)from->digest};
+    out_row->digest = (ProtobufCBinaryData){.len = sizeof from->digest,
+                                            .data = (uint8_t *)(uintptr_t)from->digest};
     out_row->expires_at_ms = from->expires_ms;
     out_row->n_units = from->unit_count;
     out_row->units = ledger_wire_units(&ledger->wire_units[i], from->units, from->unit_count);
@@ -47,8 +55,10 @@ static void fill_snapshot_row(struct ledger *ledger, uint32_t i, const struct le
     out_row->user_slots = (uint32_t *)(uintptr_t)from->slots;
 }
 
-/* Rows that do not fit one message are left for the next page: `end` is told only when the store had no more. */
-void ledger_snapshot_read(void *context, uint64_t token, int status, const struct ledger_snapshot *page)
+/* Rows that do not fit one message are left for the next page: `end` is told only when the store
+ * had no more. */
+void ledger_snapshot_read(void *context, uint64_t token, int status,
+                          const struct ledger_snapshot *page)
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
@@ -60,7 +70,8 @@ void ledger_snapshot_read(void *context, uint64_t token, int status, const struc
     }
     ledger_observe(ledger, status, pending->started_us);
     if (status != 0 || page->reason != TG_REASON_NONE) {
-        reply.reason = ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : page->reason));
+        reply.reason =
+            ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : page->reason));
         reply.epoch = status != 0 ? 0 : page->epoch;
         ledger_pending_reply(&ledger->pendings, pending, &reply.base);
         return;
@@ -86,9 +97,11 @@ void ledger_on_armed(void *context, struct tg_bus_incoming *take_incoming)
     struct ledger *ledger = context;
     struct ledger_armed ask;
     uint64_t token;
-    const enum tg_reason reason = ledger_wire_armed((const Tidegate__V1__ArmedRequest *)tg_bus_body(take_incoming),
-                                                    tg_bus_sale(take_incoming), &ask);
-    if (reason == TG_REASON_NONE && ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
+    const enum tg_reason reason =
+        ledger_wire_armed((const Tidegate__V1__ArmedRequest *)tg_bus_body(take_incoming),
+                          tg_bus_sale(take_incoming), &ask);
+    if (reason == TG_REASON_NONE &&
+        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
         const int error = ledger->store->armed(ledger->store->self, &ask, token);
         if (error != 0) {
             ledger_armed_known(ledger, token, error, TG_REASON_TRY_AGAIN);
@@ -96,7 +109,8 @@ void ledger_on_armed(void *context, struct tg_bus_incoming *take_incoming)
         return;
     }
     Tidegate__V1__ArmedReply reply = TIDEGATE__V1__ARMED_REPLY__INIT;
-    reply.reason = ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
+    reply.reason =
+        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
     tg_bus_reply(take_incoming, &reply.base);
 }
 
@@ -111,14 +125,16 @@ void ledger_armed_known(void *context, uint64_t token, int status, enum tg_reaso
     ledger_observe(ledger, status, pending->started_us);
     reply.reason = ledger_text(tg_reason_code(status == 0 ? reason : TG_REASON_TRY_AGAIN));
     if (status == 0) {
-        tg_log(TG_LOG_INFO, "ledger.gate_armed", TG_TEXT_FIELD("sale", tg_bus_sale(pending->incoming)),
+        tg_log(TG_LOG_INFO, "ledger.gate_armed",
+               TG_TEXT_FIELD("sale", tg_bus_sale(pending->incoming)),
                TG_TEXT_FIELD("reason", reply.reason));
         ledger_tell_states(ledger);
     }
     ledger_pending_reply(&ledger->pendings, pending, &reply.base);
 }
 
-static void reply_append(struct ledger *ledger, struct ledger_pending *pending, enum tg_reason reason, uint64_t stored)
+static void reply_append(struct ledger *ledger, struct ledger_pending *pending,
+                         enum tg_reason reason, uint64_t stored)
 {
     Tidegate__V1__AppendReply reply = TIDEGATE__V1__APPEND_REPLY__INIT;
     reply.reason = ledger_text(tg_reason_code(reason));
@@ -127,7 +143,8 @@ static void reply_append(struct ledger *ledger, struct ledger_pending *pending, 
 }
 
 /* A page of the log begins with where the stored one ends: its last hash starts the chain. */
-static int ask_tail(struct ledger *ledger, const Tidegate__V1__AppendRequest *request, const char *sale, uint64_t token)
+static int ask_tail(struct ledger *ledger, const Tidegate__V1__AppendRequest *request,
+                    const char *sale, uint64_t token)
 {
     struct ledger_log_place place = {.epoch = request->epoch, .shard = request->shard};
     memcpy(place.sale, sale, strlen(sale) + 1);
@@ -137,14 +154,17 @@ static int ask_tail(struct ledger *ledger, const Tidegate__V1__AppendRequest *re
 void ledger_on_append(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct ledger *ledger = context;
-    const Tidegate__V1__AppendRequest *request = (const Tidegate__V1__AppendRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__AppendRequest *request =
+        (const Tidegate__V1__AppendRequest *)tg_bus_body(take_incoming);
     const char *sale = tg_bus_sale(take_incoming);
     struct ledger_check check;
     uint64_t token;
     ledger->log_page.tail = (struct ledger_log_tail){0};
-    enum tg_reason reason = request->check != NULL ? ledger_wire_check(request, sale, &check)
-                                                   : ledger_wire_log(request, sale, &ledger->log_page);
-    if (reason == TG_REASON_NONE && ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
+    enum tg_reason reason = request->check != NULL
+                                ? ledger_wire_check(request, sale, &check)
+                                : ledger_wire_log(request, sale, &ledger->log_page);
+    if (reason == TG_REASON_NONE &&
+        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
         if (request->check != NULL) {
             const int error = ledger->store->check(ledger->store->self, &check, token);
             if (error != 0) {
@@ -159,7 +179,8 @@ void ledger_on_append(void *context, struct tg_bus_incoming *take_incoming)
         return;
     }
     Tidegate__V1__AppendReply reply = TIDEGATE__V1__APPEND_REPLY__INIT;
-    reply.reason = ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
+    reply.reason =
+        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
     tg_bus_reply(take_incoming, &reply.base);
 }
 
@@ -174,7 +195,8 @@ void ledger_checked(void *context, uint64_t token, int status, enum tg_reason re
     reply_append(ledger, pending, status == 0 ? reason : TG_REASON_TRY_AGAIN, 0);
 }
 
-void ledger_log_tail_known(void *context, uint64_t token, int status, const struct ledger_log_tail *tail)
+void ledger_log_tail_known(void *context, uint64_t token, int status,
+                           const struct ledger_log_tail *tail)
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
@@ -191,7 +213,8 @@ void ledger_log_tail_known(void *context, uint64_t token, int status, const stru
         ledger_wire_log((const Tidegate__V1__AppendRequest *)tg_bus_body(pending->incoming),
                         tg_bus_sale(pending->incoming), page);
     if (reason != TG_REASON_NONE || page->count == 0) {
-        reply_append(ledger, pending, reason, tail->sequence); /* nothing new in it: stored already */
+        reply_append(ledger, pending, reason,
+                     tail->sequence); /* nothing new in it: stored already */
         return;
     }
     uint8_t hash[LEDGER_CHAIN_BYTES];
@@ -207,7 +230,8 @@ void ledger_log_tail_known(void *context, uint64_t token, int status, const stru
 }
 
 /* Another checker was quicker: look at the new tail and try what is left. A true gap stays one. */
-void ledger_log_stored(void *context, uint64_t token, int status, enum tg_reason reason, uint64_t stored_sequence)
+void ledger_log_stored(void *context, uint64_t token, int status, enum tg_reason reason,
+                       uint64_t stored_sequence)
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);

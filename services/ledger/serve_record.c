@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Won holds: collected into batches, several in flight, each hold answered on its own. A 201 rests on RECORDED or ALREADY,
- * told only after the commit. */
+ * Won holds: collected into batches, several in flight, each hold answered on its own. A 201 rests
+ * on RECORDED or ALREADY, told only after the commit. */
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -11,7 +11,8 @@ static Tidegate__V1__ReservationState wire_state(enum ledger_state state)
     return (Tidegate__V1__ReservationState)state;
 }
 
-static void reply_reason(struct ledger *ledger, struct ledger_pending *pending, enum tg_reason reason)
+static void reply_reason(struct ledger *ledger, struct ledger_pending *pending,
+                         enum tg_reason reason)
 {
     Tidegate__V1__RecordReply reply = TIDEGATE__V1__RECORD_REPLY__INIT;
     reply.reason = ledger_text(tg_reason_code(reason));
@@ -24,12 +25,13 @@ void ledger_on_record(void *context, struct tg_bus_incoming *take_incoming)
     const char *sale = tg_bus_sale(take_incoming);
     struct ledger_hold hold;
     uint64_t token;
-    const enum tg_reason reason =
-        ledger_wire_record((const Tidegate__V1__RecordRequest *)tg_bus_body(take_incoming), sale, &hold);
+    const enum tg_reason reason = ledger_wire_record(
+        (const Tidegate__V1__RecordRequest *)tg_bus_body(take_incoming), sale, &hold);
     struct ledger_pending *pending = ledger_pending_new(&ledger->pendings, take_incoming, &token);
     if (pending == NULL || reason != TG_REASON_NONE) {
         Tidegate__V1__RecordReply reply = TIDEGATE__V1__RECORD_REPLY__INIT;
-        reply.reason = ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
+        reply.reason =
+            ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
         if (reason != TG_REASON_NONE) {
             tg_metric_add(TG_METRIC_BUS_INVALID, "record_request", 1);
         }
@@ -60,10 +62,11 @@ static void on_batch_timer(uv_timer_t *timer)
 {
     struct ledger *ledger = timer->data;
     ledger->batch_timer_set = false;
-    for (uint32_t batch = ledger_batches_next(&ledger->batches, tg_now_mono()); batch != LEDGER_NO_BATCH;
-         batch = ledger_batches_next(&ledger->batches, tg_now_mono())) {
+    for (uint32_t batch = ledger_batches_next(&ledger->batches, tg_now_mono());
+         batch != LEDGER_NO_BATCH; batch = ledger_batches_next(&ledger->batches, tg_now_mono())) {
         ledger->batch_sent_us[batch] = tg_now_us();
-        const int error = ledger->store->record(ledger->store->self, &ledger->batches.batches[batch], batch);
+        const int error =
+            ledger->store->record(ledger->store->self, &ledger->batches.batches[batch], batch);
         if (error != 0) {
             ledger_recorded(ledger, batch, error, NULL, 0);
         }
@@ -71,7 +74,8 @@ static void on_batch_timer(uv_timer_t *timer)
     ledger_send_batches(ledger);
 }
 
-/* What arrives within the same millisecond travels together: sending always happens from the timer. */
+/* What arrives within the same millisecond travels together: sending always happens from the timer.
+ */
 void ledger_send_batches(struct ledger *ledger)
 {
     if (ledger->batch_timer_set || ledger_batches_waiting(&ledger->batches) == 0) {
@@ -113,7 +117,8 @@ static Tidegate__V1__RecordOutcome wire_outcome(enum ledger_outcome outcome)
     return TIDEGATE__V1__RECORD_OUTCOME__RECORD_OUTCOME_UNSPECIFIED;
 }
 
-/* `repeat`: a second request for the same hold in the same batch; its effect was the first one's. */
+/* `repeat`: a second request for the same hold in the same batch; its effect was the first one's.
+ */
 static void answer_hold(struct ledger *ledger, uint64_t token, const struct ledger_hold *hold,
                         const struct ledger_recorded *row)
 {
@@ -129,11 +134,13 @@ static void answer_hold(struct ledger *ledger, uint64_t token, const struct ledg
     reply.expires_at_ms = row->expires_ms;
     reply.epoch = row->epoch;
     reply.n_units = stored ? hold->unit_count : row->unit_count;
-    reply.units = ledger_wire_units(&ledger->wire_units[0], stored ? hold->units : row->units, (uint32_t)reply.n_units);
+    reply.units = ledger_wire_units(&ledger->wire_units[0], stored ? hold->units : row->units,
+                                    (uint32_t)reply.n_units);
     ledger_pending_reply(&ledger->pendings, pending, &reply.base);
 }
 
-static void answer_batch(struct ledger *ledger, const struct ledger_batch *batch, const struct ledger_recorded *rows)
+static void answer_batch(struct ledger *ledger, const struct ledger_batch *batch,
+                         const struct ledger_recorded *rows)
 {
     bool conflict = false;
     for (uint32_t i = 0; i < batch->count; i++) {
@@ -160,7 +167,8 @@ static void answer_batch(struct ledger *ledger, const struct ledger_batch *batch
     }
 }
 
-void ledger_recorded(void *context, uint64_t token, int status, const struct ledger_recorded *rows, uint32_t count)
+void ledger_recorded(void *context, uint64_t token, int status, const struct ledger_recorded *rows,
+                     uint32_t count)
 {
     struct ledger *ledger = context;
     const uint32_t number = (uint32_t)token;
@@ -171,7 +179,8 @@ void ledger_recorded(void *context, uint64_t token, int status, const struct led
         ledger->load.requests += batch->count;
         answer_batch(ledger, batch, rows);
     } else {
-        const struct ledger_recorded unknown = {.outcome = LEDGER_UNKNOWN, .reason = TG_REASON_TRY_AGAIN};
+        const struct ledger_recorded unknown = {.outcome = LEDGER_UNKNOWN,
+                                                .reason = TG_REASON_TRY_AGAIN};
         tg_metric_add(TG_METRIC_LEDGER_BATCH, outcome_name(&unknown), batch->count);
         ledger->load.errors += batch->count;
         for (uint32_t i = 0; i < batch->count; i++) {

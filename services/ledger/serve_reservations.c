@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One reservation at a time: read, confirm, extend, cancel. The service credential is judged here, by its hash. */
+ * One reservation at a time: read, confirm, extend, cancel. The service credential is judged here,
+ * by its hash. */
 #include "lib/io/keys.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
@@ -21,11 +22,13 @@ static enum tg_reason judge_credential(const struct ledger *ledger, const char *
         return TG_REASON_FORBIDDEN;
     }
     tg_keys_service_hash(credential, length, hash);
-    return sodium_memcmp(hash, ledger->service_hash, sizeof hash) == 0 ? TG_REASON_NONE : TG_REASON_FORBIDDEN;
+    return sodium_memcmp(hash, ledger->service_hash, sizeof hash) == 0 ? TG_REASON_NONE
+                                                                       : TG_REASON_FORBIDDEN;
 }
 
 /* The buyer speaks for himself; with a credential the shop speaks. */
-static enum tg_reason judge_either(const struct ledger *ledger, const char *credential, struct ledger_ask *ask)
+static enum tg_reason judge_either(const struct ledger *ledger, const char *credential,
+                                   struct ledger_ask *ask)
 {
     if (credential[0] == '\0' && ask->user_length > 0) {
         return TG_REASON_NONE;
@@ -35,22 +38,24 @@ static enum tg_reason judge_either(const struct ledger *ledger, const char *cred
     return reason == TG_REASON_CREDENTIAL_REQUIRED ? TG_REASON_SIGN_IN_REQUIRED : reason;
 }
 
-static void fill_reason(Tidegate__V1__ReservationReply *reply, const struct ledger_id *id, enum tg_reason reason)
+static void fill_reason(Tidegate__V1__ReservationReply *reply, const struct ledger_id *id,
+                        enum tg_reason reason)
 {
     tidegate__v1__reservation_reply__init(reply);
     reply->reason = ledger_text(tg_reason_code(reason));
     reply->reservation_id = ledger_text(id->text);
 }
 
-static void reply_reason(struct tg_bus_incoming *take_incoming, const struct ledger_id *id, enum tg_reason reason)
+static void reply_reason(struct tg_bus_incoming *take_incoming, const struct ledger_id *id,
+                         enum tg_reason reason)
 {
     Tidegate__V1__ReservationReply reply;
     fill_reason(&reply, id, reason);
     tg_bus_reply(take_incoming, &reply.base);
 }
 
-static void ask_store(struct ledger *ledger, struct tg_bus_incoming *take_incoming, const struct ledger_ask *ask,
-                      enum tg_reason reason)
+static void ask_store(struct ledger *ledger, struct tg_bus_incoming *take_incoming,
+                      const struct ledger_ask *ask, enum tg_reason reason)
 {
     uint64_t token;
     if (reason != TG_REASON_NONE) {
@@ -73,7 +78,8 @@ static void ask_store(struct ledger *ledger, struct tg_bus_incoming *take_incomi
 void ledger_on_read(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct ledger *ledger = context;
-    const Tidegate__V1__ReadRequest *request = (const Tidegate__V1__ReadRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__ReadRequest *request =
+        (const Tidegate__V1__ReadRequest *)tg_bus_body(take_incoming);
     struct ledger_ask ask;
     enum tg_reason reason = ledger_wire_read(request, &ask);
     if (reason == TG_REASON_NONE) {
@@ -85,7 +91,8 @@ void ledger_on_read(void *context, struct tg_bus_incoming *take_incoming)
 void ledger_on_confirm(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct ledger *ledger = context;
-    const Tidegate__V1__ConfirmRequest *request = (const Tidegate__V1__ConfirmRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__ConfirmRequest *request =
+        (const Tidegate__V1__ConfirmRequest *)tg_bus_body(take_incoming);
     struct ledger_ask ask;
     const enum tg_reason fault = ledger_wire_confirm(request, &ask);
     const enum tg_reason reason = judge_credential(ledger, request->service_credential);
@@ -96,7 +103,8 @@ void ledger_on_confirm(void *context, struct tg_bus_incoming *take_incoming)
 void ledger_on_extend(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct ledger *ledger = context;
-    const Tidegate__V1__ExtendRequest *request = (const Tidegate__V1__ExtendRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__ExtendRequest *request =
+        (const Tidegate__V1__ExtendRequest *)tg_bus_body(take_incoming);
     struct ledger_ask ask;
     const enum tg_reason fault = ledger_wire_extend(request, &ask);
     const enum tg_reason reason = judge_credential(ledger, request->service_credential);
@@ -107,7 +115,8 @@ void ledger_on_extend(void *context, struct tg_bus_incoming *take_incoming)
 void ledger_on_cancel(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct ledger *ledger = context;
-    const Tidegate__V1__CancelRequest *request = (const Tidegate__V1__CancelRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__CancelRequest *request =
+        (const Tidegate__V1__CancelRequest *)tg_bus_body(take_incoming);
     struct ledger_ask ask;
     enum tg_reason reason = ledger_wire_cancel(request, &ask);
     if (reason == TG_REASON_NONE) {
@@ -116,7 +125,8 @@ void ledger_on_cancel(void *context, struct tg_bus_incoming *take_incoming)
     ask_store(ledger, take_incoming, &ask, reason);
 }
 
-/* Nothing rests on this order: a hold the ledger has recorded is released by the ledger's verdict alone. */
+/* Nothing rests on this order: a hold the ledger has recorded is released by the ledger's verdict
+ * alone. */
 static void on_extended(void *context, uint64_t token, int status, const ProtobufCMessage *reply)
 {
     if (status != 0) {
@@ -137,8 +147,9 @@ static void order_extension(struct ledger *ledger, const struct ledger_pending *
     request.epoch = answer->epoch;
     request.n_orders = 1;
     request.orders = orders;
-    const int error = tg_bus_call(tg_app_bus(ledger->app), TG_MESSAGE_RESERVE_OBEY, answer->sale, &request.base,
-                                  tg_bus_traceparent(pending->incoming), TG_MAX_CALL_MS, on_extended, ledger, 0);
+    const int error =
+        tg_bus_call(tg_app_bus(ledger->app), TG_MESSAGE_RESERVE_OBEY, answer->sale, &request.base,
+                    tg_bus_traceparent(pending->incoming), TG_MAX_CALL_MS, on_extended, ledger, 0);
     if (error != 0) {
         on_extended(ledger, 0, error, NULL);
     }
@@ -170,7 +181,8 @@ static void tell_effect(struct ledger *ledger, const struct ledger_pending *pend
     }
 }
 
-void ledger_reservation_answered(void *context, uint64_t token, int status, const struct ledger_reservation *answer)
+void ledger_reservation_answered(void *context, uint64_t token, int status,
+                                 const struct ledger_reservation *answer)
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What everybody hears of sales: the listing on request, the state of each every second and on change. The clock's work on
- * sales (opening, selling out) is done by SQL; any number of ledgers may ask for it. */
+ * What everybody hears of sales: the listing on request, the state of each every second and on
+ * change. The clock's work on sales (opening, selling out) is done by SQL; any number of ledgers
+ * may ask for it. */
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -25,23 +26,26 @@ struct ledger_sale *ledger_view_find(struct ledger *ledger, const char *sale)
 void ledger_on_sales(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct ledger *ledger = context;
-    const Tidegate__V1__SalesRequest *request = (const Tidegate__V1__SalesRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__SalesRequest *request =
+        (const Tidegate__V1__SalesRequest *)tg_bus_body(take_incoming);
     const size_t after = strlen(request->after), only = strlen(request->sale);
     uint64_t token;
     const bool well = (after == 0 || tg_sale_name_valid(request->after, after)) &&
                       (only == 0 || tg_sale_name_valid(request->sale, only));
     if (!well || ledger_pending_new(&ledger->pendings, take_incoming, &token) == NULL) {
-        tg_bus_reply_error(take_incoming, well ? 503 : 400, tg_reason_code(well ? TG_REASON_TRY_AGAIN : TG_REASON_MALFORMED));
+        tg_bus_reply_error(take_incoming, well ? 503 : 400,
+                           tg_reason_code(well ? TG_REASON_TRY_AGAIN : TG_REASON_MALFORMED));
         return;
     }
-    const int error = ledger->store->sales(ledger->store->self, request->after, request->sale, token);
+    const int error =
+        ledger->store->sales(ledger->store->self, request->after, request->sale, token);
     if (error != 0) {
         ledger_sales_listed(ledger, token, error, NULL);
     }
 }
 
-/* As many sales as fit one message; `end` when these were all. There is no reason field in the answer: a listing that could
- * not be read is a service error, never an empty list. */
+/* As many sales as fit one message; `end` when these were all. There is no reason field in the
+ * answer: a listing that could not be read is a service error, never an empty list. */
 void ledger_reply_sales(struct ledger *ledger, struct ledger_pending *pending, int status,
                         const struct ledger_sales *sales)
 {
@@ -75,7 +79,8 @@ static void tell_state(struct ledger *ledger, struct ledger_sale *sale)
 {
     struct ledger_wire_sale *wire = &ledger->wire_sales[0];
     ledger_wire_sale(wire, sale);
-    if (tg_bus_publish(tg_app_bus(ledger->app), TG_MESSAGE_STATE, sale->sale.name, &wire->state.base) != 0) {
+    if (tg_bus_publish(tg_app_bus(ledger->app), TG_MESSAGE_STATE, sale->sale.name,
+                       &wire->state.base) != 0) {
         tg_metric_add(TG_METRIC_BUS_CALL_FAILURES, "state", 1);
     }
     tg_metric_set(TG_METRIC_SALE_PHASE, sale->sale.name, (double)sale->sale.phase);
@@ -117,7 +122,8 @@ static void take_view(struct ledger *ledger, const struct ledger_sales *sales)
     }
 }
 
-void ledger_sales_listed(void *context, uint64_t token, int status, const struct ledger_sales *sales)
+void ledger_sales_listed(void *context, uint64_t token, int status,
+                         const struct ledger_sales *sales)
 {
     struct ledger *ledger = context;
     if (token == TOKEN_VIEW) {
@@ -162,11 +168,13 @@ void ledger_ticked(void *context, uint64_t token, int status, uint32_t changed)
     ledger_tell_states(ledger);
 }
 
-void ledger_health_known(void *context, uint64_t token, int status, const struct ledger_health *health)
+void ledger_health_known(void *context, uint64_t token, int status,
+                         const struct ledger_health *health)
 {
     struct ledger *ledger = context;
     if (status != 0) {
-        ledger->unhealthy_why = status == TG_ERR_STORE ? "the schema is not there: run --migrate" : "PostgreSQL does not answer";
+        ledger->unhealthy_why = status == TG_ERR_STORE ? "the schema is not there: run --migrate"
+                                                       : "PostgreSQL does not answer";
         return;
     }
     if (health->version > ledger_schema_version()) {
@@ -185,7 +193,9 @@ void ledger_health_known(void *context, uint64_t token, int status, const struct
     if (!health->durable && !ledger->durable_told) {
         ledger->durable_told = true;
         tg_log(TG_LOG_WARN, "ledger.not_durable",
-               TG_TEXT_FIELD("why", "fsync, full_page_writes or synchronous_commit is off: a 201 is no promise"));
+               TG_TEXT_FIELD(
+                   "why",
+                   "fsync, full_page_writes or synchronous_commit is off: a 201 is no promise"));
     }
     ledger->healthy_at = tg_now_mono();
 }

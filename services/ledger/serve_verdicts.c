@@ -11,12 +11,14 @@ void ledger_on_expire(void *context, struct tg_bus_incoming *take_incoming)
     struct ledger *ledger = context;
     uint64_t token;
     uint32_t dropped;
-    enum tg_reason reason = ledger_wire_expire((const Tidegate__V1__ExpireRequest *)tg_bus_body(take_incoming),
-                                               tg_bus_sale(take_incoming), &ledger->expire, &dropped);
+    enum tg_reason reason =
+        ledger_wire_expire((const Tidegate__V1__ExpireRequest *)tg_bus_body(take_incoming),
+                           tg_bus_sale(take_incoming), &ledger->expire, &dropped);
     if (dropped > 0) {
         tg_metric_add(TG_METRIC_BUS_INVALID, "expire_request", dropped);
     }
-    if (reason == TG_REASON_NONE && ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
+    if (reason == TG_REASON_NONE &&
+        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
         const int error = ledger->store->expire(ledger->store->self, &ledger->expire, token);
         if (error != 0) {
             ledger_expired(ledger, token, error, NULL);
@@ -24,11 +26,13 @@ void ledger_on_expire(void *context, struct tg_bus_incoming *take_incoming)
         return;
     }
     Tidegate__V1__ExpireReply reply = TIDEGATE__V1__EXPIRE_REPLY__INIT;
-    reply.reason = ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
+    reply.reason =
+        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
     tg_bus_reply(take_incoming, &reply.base);
 }
 
-void ledger_expired(void *context, uint64_t token, int status, const struct ledger_verdicts *verdicts)
+void ledger_expired(void *context, uint64_t token, int status,
+                    const struct ledger_verdicts *verdicts)
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
@@ -52,7 +56,8 @@ void ledger_expired(void *context, uint64_t token, int status, const struct ledg
         list[i] = &rows[i];
         if (verdicts->rows[i].state == LEDGER_EXPIRED) {
             tg_metric_add(TG_METRIC_VERDICTS, "expired", 1);
-            tg_log_step("reservation.expired", sale, verdicts->rows[i].id.text, tg_bus_traceparent(pending->incoming));
+            tg_log_step("reservation.expired", sale, verdicts->rows[i].id.text,
+                        tg_bus_traceparent(pending->incoming));
         }
     }
     reply.reason = ledger_text(tg_reason_code(verdicts->reason));
@@ -67,9 +72,11 @@ void ledger_on_obeyed(void *context, struct tg_bus_incoming *take_incoming)
     struct ledger *ledger = context;
     uint64_t token;
     uint32_t dropped;
-    const enum tg_reason reason = ledger_wire_obeyed((const Tidegate__V1__ObeyedRequest *)tg_bus_body(take_incoming),
-                                                     tg_bus_sale(take_incoming), &ledger->obeyed, &dropped);
-    if (reason == TG_REASON_NONE && ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
+    const enum tg_reason reason =
+        ledger_wire_obeyed((const Tidegate__V1__ObeyedRequest *)tg_bus_body(take_incoming),
+                           tg_bus_sale(take_incoming), &ledger->obeyed, &dropped);
+    if (reason == TG_REASON_NONE &&
+        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
         const int error = ledger->store->obeyed(ledger->store->self, &ledger->obeyed, token);
         if (error != 0) {
             ledger_obeyed_stored(ledger, token, error, TG_REASON_TRY_AGAIN, 0);
@@ -77,11 +84,13 @@ void ledger_on_obeyed(void *context, struct tg_bus_incoming *take_incoming)
         return;
     }
     Tidegate__V1__ObeyedReply reply = TIDEGATE__V1__OBEYED_REPLY__INIT;
-    reply.reason = ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
+    reply.reason =
+        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
     tg_bus_reply(take_incoming, &reply.base);
 }
 
-void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_reason reason, uint32_t stored)
+void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_reason reason,
+                          uint32_t stored)
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
@@ -95,7 +104,8 @@ void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_rea
     ledger_pending_reply(&ledger->pendings, pending, &reply.base);
 }
 
-/* Lapsed ids go round: where the last page of this sale ended. Sales beyond the view start over, which costs only time. */
+/* Lapsed ids go round: where the last page of this sale ended. Sales beyond the view start over,
+ * which costs only time. */
 static struct ledger_id *lapsed_cursor(struct ledger *ledger, const char *sale)
 {
     for (uint32_t i = 0; i < ledger->view.count; i++) {
@@ -112,11 +122,12 @@ void ledger_on_due(void *context, struct tg_bus_incoming *take_incoming)
     const char *sale = tg_bus_sale(take_incoming);
     struct ledger_due_ask ask;
     uint64_t token;
-    const enum tg_reason reason =
-        ledger_wire_due((const Tidegate__V1__LedgerDueRequest *)tg_bus_body(take_incoming), sale, &ask);
+    const enum tg_reason reason = ledger_wire_due(
+        (const Tidegate__V1__LedgerDueRequest *)tg_bus_body(take_incoming), sale, &ask);
     const struct ledger_id *cursor = lapsed_cursor(ledger, sale);
     ask.lapsed_after = cursor != NULL ? *cursor : (struct ledger_id){""};
-    if (reason == TG_REASON_NONE && ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
+    if (reason == TG_REASON_NONE &&
+        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
         const int error = ledger->store->due(ledger->store->self, &ask, token);
         if (error != 0) {
             ledger_due_found(ledger, token, error, NULL);
@@ -124,7 +135,8 @@ void ledger_on_due(void *context, struct tg_bus_incoming *take_incoming)
         return;
     }
     Tidegate__V1__LedgerDueReply reply = TIDEGATE__V1__LEDGER_DUE_REPLY__INIT;
-    reply.reason = ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
+    reply.reason =
+        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
     tg_bus_reply(take_incoming, &reply.base);
 }
 
@@ -141,7 +153,8 @@ void ledger_due_found(void *context, uint64_t token, int status, const struct le
     }
     ledger_observe(ledger, status, pending->started_us);
     if (status != 0 || !due->known) {
-        reply.reason = ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : TG_REASON_SALE_UNKNOWN));
+        reply.reason =
+            ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : TG_REASON_SALE_UNKNOWN));
         ledger_pending_reply(&ledger->pendings, pending, &reply.base);
         return;
     }
@@ -155,8 +168,9 @@ void ledger_due_found(void *context, uint64_t token, int status, const struct le
     for (uint32_t i = 0; i < due->order_count; i++) {
         tidegate__v1__order__init(&orders[i]);
         orders[i].reservation_id = ledger_text(due->orders[i].text);
-        orders[i].kind = due->kinds[i] == LEDGER_SETTLE ? TIDEGATE__V1__ORDER_KIND__ORDER_KIND_SETTLE
-                                                        : TIDEGATE__V1__ORDER_KIND__ORDER_KIND_RELEASE;
+        orders[i].kind = due->kinds[i] == LEDGER_SETTLE
+                             ? TIDEGATE__V1__ORDER_KIND__ORDER_KIND_SETTLE
+                             : TIDEGATE__V1__ORDER_KIND__ORDER_KIND_RELEASE;
         order_list[i] = &orders[i];
     }
     reply.epoch = due->epoch;

@@ -54,7 +54,8 @@ void ledger_tell_load(void *context)
         struct tg_sale *sale = &ledger->view.rows[i].sale;
         load.sale = sale->name;
         if (sale->phase != TG_PHASE_CLOSED &&
-            tg_bus_publish(tg_app_bus(ledger->app), TG_MESSAGE_LOAD_LEDGER, sale->name, &load.base) != 0) {
+            tg_bus_publish(tg_app_bus(ledger->app), TG_MESSAGE_LOAD_LEDGER, sale->name,
+                           &load.base) != 0) {
             return;
         }
     }
@@ -66,14 +67,21 @@ static int serve_all(struct ledger *ledger)
     static const struct {
         enum tg_message message;
         tg_bus_handler *handler;
-    } served[] = {{TG_MESSAGE_LEDGER_RECORD, ledger_on_record},     {TG_MESSAGE_LEDGER_EXPIRE, ledger_on_expire},
-                  {TG_MESSAGE_LEDGER_OBEYED, ledger_on_obeyed},     {TG_MESSAGE_LEDGER_DUE, ledger_on_due},
-                  {TG_MESSAGE_LEDGER_SNAPSHOT, ledger_on_snapshot}, {TG_MESSAGE_LEDGER_ARMED, ledger_on_armed},
-                  {TG_MESSAGE_LEDGER_APPEND, ledger_on_append},     {TG_MESSAGE_LEDGER_READ, ledger_on_read},
-                  {TG_MESSAGE_LEDGER_CONFIRM, ledger_on_confirm},   {TG_MESSAGE_LEDGER_EXTEND, ledger_on_extend},
-                  {TG_MESSAGE_LEDGER_CANCEL, ledger_on_cancel},     {TG_MESSAGE_LEDGER_SALES, ledger_on_sales}};
+    } served[] = {{TG_MESSAGE_LEDGER_RECORD, ledger_on_record},
+                  {TG_MESSAGE_LEDGER_EXPIRE, ledger_on_expire},
+                  {TG_MESSAGE_LEDGER_OBEYED, ledger_on_obeyed},
+                  {TG_MESSAGE_LEDGER_DUE, ledger_on_due},
+                  {TG_MESSAGE_LEDGER_SNAPSHOT, ledger_on_snapshot},
+                  {TG_MESSAGE_LEDGER_ARMED, ledger_on_armed},
+                  {TG_MESSAGE_LEDGER_APPEND, ledger_on_append},
+                  {TG_MESSAGE_LEDGER_READ, ledger_on_read},
+                  {TG_MESSAGE_LEDGER_CONFIRM, ledger_on_confirm},
+                  {TG_MESSAGE_LEDGER_EXTEND, ledger_on_extend},
+                  {TG_MESSAGE_LEDGER_CANCEL, ledger_on_cancel},
+                  {TG_MESSAGE_LEDGER_SALES, ledger_on_sales}};
     for (size_t i = 0; i < sizeof served / sizeof served[0]; i++) {
-        const int error = tg_bus_serve(tg_app_bus(ledger->app), served[i].message, served[i].handler, ledger);
+        const int error =
+            tg_bus_serve(tg_app_bus(ledger->app), served[i].message, served[i].handler, ledger);
         if (error != 0) {
             return error;
         }
@@ -121,7 +129,8 @@ static int open_tables(struct ledger *ledger, const struct ledger_settings *sett
     if (ledger->batch_storage == NULL || ledger->batch_timer == NULL) {
         return -ENOMEM;
     }
-    ledger_batches_init(&ledger->batches, ledger->batch_storage, LEDGER_BATCHES, (uint32_t)settings->connections);
+    ledger_batches_init(&ledger->batches, ledger->batch_storage, LEDGER_BATCHES,
+                        (uint32_t)settings->connections);
     const int error = uv_timer_init(tg_app_loop(ledger->app), ledger->batch_timer);
     return error != 0 ? error : ledger_pendings_init(&ledger->pendings);
 }
@@ -138,7 +147,8 @@ static int start_timers(struct ledger *ledger)
     return error;
 }
 
-int ledger_open(struct tg_app *app, const struct ledger_settings *settings, struct ledger **out_ledger)
+int ledger_open(struct tg_app *app, const struct ledger_settings *settings,
+                struct ledger **out_ledger)
 {
     struct ledger *ledger = calloc(1, sizeof *ledger);
     if (ledger == NULL) {

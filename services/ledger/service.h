@@ -8,8 +8,10 @@
 
 struct ledger;
 
-TG_MUST_CHECK int ledger_open(struct tg_app *app, const struct ledger_settings *settings, struct ledger **out_ledger);
-/* A statement was answered lately by a writable PostgreSQL of our schema, and the bus is connected. */
+TG_MUST_CHECK int ledger_open(struct tg_app *app, const struct ledger_settings *settings,
+                              struct ledger **out_ledger);
+/* A statement was answered lately by a writable PostgreSQL of our schema, and the bus is connected.
+ */
 bool ledger_ready(const struct ledger *ledger, const char **out_why);
 void ledger_drain(struct ledger *ledger);
 size_t ledger_busy(const struct ledger *ledger);

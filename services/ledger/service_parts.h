@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of the ledger's shell share. Private to services/ledger/serve_*.c and service.c. */
+ * What the files of the ledger's shell share. Private to services/ledger/serve_*.c and service.c.
+ */
 #ifndef LEDGER_SERVICE_PARTS_H
 #define LEDGER_SERVICE_PARTS_H
 
@@ -27,7 +28,7 @@ struct ledger_publisher {
     uint32_t stored_count; /* of this page */
     int64_t stored[LEDGER_EVENTS_PAGE];
     int64_t ids[LEDGER_EVENTS_PAGE];
-    bool more;             /* the page was full */
+    bool more; /* the page was full */
     bool stream_made;
 };
 
@@ -43,7 +44,7 @@ struct ledger {
     uint64_t batch_sent_us[LEDGER_BATCHES];
     uv_timer_t *batch_timer;
     bool batch_timer_set;
-    struct ledger_sales view;  /* as last listed */
+    struct ledger_sales view; /* as last listed */
     bool view_busy, view_again;
     struct tg_mono healthy_at; /* last answer of a writable store of our schema */
     const char *unhealthy_why;
@@ -51,7 +52,8 @@ struct ledger {
     uint8_t service_hash[TG_KEY_BYTES];
     struct ledger_load load;
     struct ledger_publisher publisher;
-    struct ledger_id lapsed_after[TG_MAX_SALES]; /* where the last page of lapsed ids ended, by place in the view */
+    struct ledger_id lapsed_after[TG_MAX_SALES]; /* where the last page of lapsed ids ended, by
+                                                    place in the view */
     /* scratch of one call */
     struct ledger_expire expire;
     struct ledger_obeyed obeyed;
@@ -87,31 +89,44 @@ void ledger_on_confirm(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_extend(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_cancel(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_sales(void *context, struct tg_bus_incoming *take_incoming);
-bool ledger_on_judge(void *context, struct tg_bus_incoming *take_incoming, const Tidegate__V1__Command *command,
-                     const char *key_id, uint64_t received_us);
+bool ledger_on_judge(void *context, struct tg_bus_incoming *take_incoming,
+                     const Tidegate__V1__Command *command, const char *key_id,
+                     uint64_t received_us);
 
 /* Answers of the store, by file. */
-void ledger_recorded(void *context, uint64_t token, int status, const struct ledger_recorded *rows, uint32_t count);
-void ledger_expired(void *context, uint64_t token, int status, const struct ledger_verdicts *verdicts);
-void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_reason reason, uint32_t stored);
+void ledger_recorded(void *context, uint64_t token, int status, const struct ledger_recorded *rows,
+                     uint32_t count);
+void ledger_expired(void *context, uint64_t token, int status,
+                    const struct ledger_verdicts *verdicts);
+void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_reason reason,
+                          uint32_t stored);
 void ledger_due_found(void *context, uint64_t token, int status, const struct ledger_due *due);
-void ledger_snapshot_read(void *context, uint64_t token, int status, const struct ledger_snapshot *page);
+void ledger_snapshot_read(void *context, uint64_t token, int status,
+                          const struct ledger_snapshot *page);
 void ledger_armed_known(void *context, uint64_t token, int status, enum tg_reason reason);
 void ledger_checked(void *context, uint64_t token, int status, enum tg_reason reason);
-void ledger_log_tail_known(void *context, uint64_t token, int status, const struct ledger_log_tail *tail);
-void ledger_log_stored(void *context, uint64_t token, int status, enum tg_reason reason, uint64_t stored_sequence);
-void ledger_reservation_answered(void *context, uint64_t token, int status, const struct ledger_reservation *answer);
-void ledger_sales_listed(void *context, uint64_t token, int status, const struct ledger_sales *sales);
+void ledger_log_tail_known(void *context, uint64_t token, int status,
+                           const struct ledger_log_tail *tail);
+void ledger_log_stored(void *context, uint64_t token, int status, enum tg_reason reason,
+                       uint64_t stored_sequence);
+void ledger_reservation_answered(void *context, uint64_t token, int status,
+                                 const struct ledger_reservation *answer);
+void ledger_sales_listed(void *context, uint64_t token, int status,
+                         const struct ledger_sales *sales);
 void ledger_ticked(void *context, uint64_t token, int status, uint32_t changed);
-void ledger_judged(void *context, uint64_t token, int status, const struct ledger_judgement *judgement);
-void ledger_events_read(void *context, uint64_t token, int status, const struct ledger_event *events, uint32_t count);
+void ledger_judged(void *context, uint64_t token, int status,
+                   const struct ledger_judgement *judgement);
+void ledger_events_read(void *context, uint64_t token, int status,
+                        const struct ledger_event *events, uint32_t count);
 void ledger_events_marked(void *context, uint64_t token, int status);
-void ledger_health_known(void *context, uint64_t token, int status, const struct ledger_health *health);
+void ledger_health_known(void *context, uint64_t token, int status,
+                         const struct ledger_health *health);
 
 /* A listing for a request or a command: the token is a pending's. */
 void ledger_reply_sales(struct ledger *ledger, struct ledger_pending *pending, int status,
                         const struct ledger_sales *sales);
-void ledger_reply_command(struct ledger *ledger, struct ledger_pending *pending, const struct ledger_sales *sales);
+void ledger_reply_command(struct ledger *ledger, struct ledger_pending *pending,
+                          const struct ledger_sales *sales);
 
 /* Sends batches that are ripe; sets the timer for those that will be. */
 void ledger_send_batches(struct ledger *ledger);

@@ -6,9 +6,11 @@
 #include "lib/io/config.h"
 
 struct ledger_settings {
+/* clang-format off */
 #include "lib/io/config_members.h"
 #include "services/ledger/settings.def"
 #include "lib/io/config_end.h"
+    /* clang-format on */
 };
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The port to the book of record. Every operation is one decision, taken wholly or not at all, and is answered exactly once
- * with the caller's token. Adapters: store_pg.h (PostgreSQL), store_memory.h (the same rules in memory, for tests and the
- * simulator). Status of an answer: 0; TG_ERR_STORE (refused, nothing was done); TG_ERR_TIMEOUT, TG_ERR_DISCONNECTED
- * (unknown). Answers are borrowed until the callback returns. */
+ * The port to the book of record. Every operation is one decision, taken wholly or not at all, and
+ * is answered exactly once with the caller's token. Adapters: store_pg.h (PostgreSQL),
+ * store_memory.h (the same rules in memory, for tests and the simulator). Status of an answer: 0;
+ * TG_ERR_STORE (refused, nothing was done); TG_ERR_TIMEOUT, TG_ERR_DISCONNECTED (unknown). Answers
+ * are borrowed until the callback returns. */
 #ifndef LEDGER_STORE_H
 #define LEDGER_STORE_H
 
@@ -134,7 +135,8 @@ struct ledger_log_page {
     uint8_t hashes[TG_MAX_PAGE][LEDGER_CHAIN_BYTES];
 };
 
-/* A buyer's or the shop's word on one reservation. `service`: asked with the service credential, else by the user. */
+/* A buyer's or the shop's word on one reservation. `service`: asked with the service credential,
+ * else by the user. */
 enum ledger_verb { LEDGER_READ, LEDGER_CONFIRM, LEDGER_EXTEND, LEDGER_CANCEL };
 struct ledger_ask {
     enum ledger_verb verb;
@@ -228,26 +230,33 @@ struct ledger_health {
 /* Who hears the answers. */
 struct ledger_answers {
     void *context;
-    void (*recorded)(void *context, uint64_t token, int status, const struct ledger_recorded *rows, uint32_t count);
-    void (*expired)(void *context, uint64_t token, int status, const struct ledger_verdicts *verdicts);
-    void (*obeyed)(void *context, uint64_t token, int status, enum tg_reason reason, uint32_t stored);
+    void (*recorded)(void *context, uint64_t token, int status, const struct ledger_recorded *rows,
+                     uint32_t count);
+    void (*expired)(void *context, uint64_t token, int status,
+                    const struct ledger_verdicts *verdicts);
+    void (*obeyed)(void *context, uint64_t token, int status, enum tg_reason reason,
+                   uint32_t stored);
     void (*due)(void *context, uint64_t token, int status, const struct ledger_due *due);
     void (*snapshot)(void *context, uint64_t token, int status, const struct ledger_snapshot *page);
     void (*armed)(void *context, uint64_t token, int status, enum tg_reason reason);
     void (*checked)(void *context, uint64_t token, int status, enum tg_reason reason);
     void (*log_tail)(void *context, uint64_t token, int status, const struct ledger_log_tail *tail);
-    void (*log_stored)(void *context, uint64_t token, int status, enum tg_reason reason, uint64_t stored_sequence);
-    void (*reservation)(void *context, uint64_t token, int status, const struct ledger_reservation *answer);
+    void (*log_stored)(void *context, uint64_t token, int status, enum tg_reason reason,
+                       uint64_t stored_sequence);
+    void (*reservation)(void *context, uint64_t token, int status,
+                        const struct ledger_reservation *answer);
     void (*sales)(void *context, uint64_t token, int status, const struct ledger_sales *sales);
     void (*ticked)(void *context, uint64_t token, int status, uint32_t changed);
-    void (*judged)(void *context, uint64_t token, int status, const struct ledger_judgement *judgement);
-    void (*events)(void *context, uint64_t token, int status, const struct ledger_event *events, uint32_t count);
+    void (*judged)(void *context, uint64_t token, int status,
+                   const struct ledger_judgement *judgement);
+    void (*events)(void *context, uint64_t token, int status, const struct ledger_event *events,
+                   uint32_t count);
     void (*published)(void *context, uint64_t token, int status);
     void (*health)(void *context, uint64_t token, int status, const struct ledger_health *health);
 };
 
-/* The operations. Each returns 0 (its answer comes exactly once) or TG_ERR_DISCONNECTED, TG_ERR_FULL (nothing was sent).
- * Arguments are copied. */
+/* The operations. Each returns 0 (its answer comes exactly once) or TG_ERR_DISCONNECTED,
+ * TG_ERR_FULL (nothing was sent). Arguments are copied. */
 struct ledger_store {
     void *self;
     int (*record)(void *self, const struct ledger_batch *batch, uint64_t token);
@@ -260,7 +269,8 @@ struct ledger_store {
     int (*log_tail)(void *self, const struct ledger_log_place *place, uint64_t token);
     int (*log_append)(void *self, const struct ledger_log_page *page, uint64_t token);
     int (*reservation)(void *self, const struct ledger_ask *ask, uint64_t token);
-    int (*sales)(void *self, const char *after, const char *only, uint64_t token); /* only "": all after `after` */
+    int (*sales)(void *self, const char *after, const char *only,
+                 uint64_t token); /* only "": all after `after` */
     int (*tick)(void *self, uint64_t token);
     int (*judge)(void *self, const struct ledger_command *command, uint64_t token);
     int (*events)(void *self, const char *instance, uint64_t token);

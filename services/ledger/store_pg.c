@@ -39,7 +39,8 @@ void store_call_flag(struct store_call *call, bool value)
     store_call_text(call, value ? "t" : "f");
 }
 
-int store_call_run(struct store_pg *store, const struct store_call *call, tg_pg_on_result *on_result, uint64_t token)
+int store_call_run(struct store_pg *store, const struct store_call *call,
+                   tg_pg_on_result *on_result, uint64_t token)
 {
     return tg_pg_run(store->pg, &call->statement, on_result, store, token);
 }
@@ -49,7 +50,8 @@ int store_outcome(int status, const PGresult *result, const struct store_row *ro
     if (status == TG_ERR_STORE) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-        tg_log(TG_LOG_WARN, "ledger.statement_refused", TG_TEXT_FIELD("sqlstate", state != NULL ? state : ""),
+        tg_log(TG_LOG_WARN, "ledger.statement_refused",
+               TG_TEXT_FIELD("sqlstate", state != NULL ? state : ""),
                TG_TEXT_FIELD("message", message != NULL ? message : ""));
     } else if (status == 0 && row != NULL && row->bad) {
         tg_log(TG_LOG_ERROR, "ledger.result_malformed", TG_NUMBER_FIELD("row", row->row));
@@ -58,7 +60,8 @@ int store_outcome(int status, const PGresult *result, const struct store_row *ro
     return status;
 }
 
-int store_pg_open(struct tg_pg *pg, const struct ledger_answers *answers, struct store_pg **out_store)
+int store_pg_open(struct tg_pg *pg, const struct ledger_answers *answers,
+                  struct store_pg **out_store)
 {
     struct store_pg *store = calloc(1, sizeof *store);
     if (store == NULL) {

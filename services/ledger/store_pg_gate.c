@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the gate and its checker ask: snapshots for loading, arming, results of rounds, the exported log. */
+ * What the gate and its checker ask: snapshots for loading, arming, results of rounds, the exported
+ * log. */
 #include "services/ledger/store_pg_parts.h"
 
 #include <string.h>
@@ -30,7 +31,8 @@ static void on_snapshot(void *context, uint64_t token, int status, const PGresul
     if (status == 0) {
         page->reason = store_reason(&row, 1);
         page->epoch = (uint64_t)store_number(&row, 2);
-        for (row.row = 1; row.row < PQntuples(result) && page->count < TG_MAX_SNAPSHOT_PAGE; row.row++) {
+        for (row.row = 1; row.row < PQntuples(result) && page->count < TG_MAX_SNAPSHOT_PAGE;
+             row.row++) {
             read_snapshot_row(&page->rows[page->count++], &row);
         }
     }
@@ -41,7 +43,8 @@ static void on_snapshot(void *context, uint64_t token, int status, const PGresul
 int store_pg_snapshot(void *self, const struct ledger_snapshot_ask *ask, uint64_t token)
 {
     struct store_call call;
-    store_call_begin(&call, "SELECT * FROM tidegate.snapshot_page($1, $2::bigint, $3, $4::integer)");
+    store_call_begin(&call,
+                     "SELECT * FROM tidegate.snapshot_page($1, $2::bigint, $3, $4::integer)");
     store_call_text(&call, ask->sale);
     store_call_number(&call, (int64_t)ask->epoch);
     store_call_text(&call, ask->after.text);
@@ -81,8 +84,10 @@ static void on_checked(void *context, uint64_t token, int status, const PGresult
 int store_pg_check(void *self, const struct ledger_check *ask, uint64_t token)
 {
     struct store_call call;
-    store_call_begin(&call, "SELECT * FROM tidegate.append_check($1, $2::bigint, $3, $4::bigint, $5, $6, $7::bigint, "
-                            "$8::bigint, $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::integer)");
+    store_call_begin(
+        &call,
+        "SELECT * FROM tidegate.append_check($1, $2::bigint, $3, $4::bigint, $5, $6, $7::bigint, "
+        "$8::bigint, $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::integer)");
     store_call_text(&call, ask->sale);
     store_call_number(&call, (int64_t)ask->epoch);
     store_call_text(&call, ask->instance);
@@ -153,8 +158,10 @@ int store_pg_log_append(void *self, const struct ledger_log_page *page, uint64_t
         store_array_text(&arrays[6], entry->source);
         store_array_bytes(&arrays[7], page->hashes[i], LEDGER_CHAIN_BYTES);
     }
-    store_call_begin(&call, "SELECT * FROM tidegate.append_gate_log($1, $2::bigint, $3::integer, $4::bigint, $5::bigint[], "
-                            "$6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bytea[])");
+    store_call_begin(&call, "SELECT * FROM tidegate.append_gate_log($1, $2::bigint, $3::integer, "
+                            "$4::bigint, $5::bigint[], "
+                            "$6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], "
+                            "$11::text[], $12::bytea[])");
     store_call_text(&call, page->place.sale);
     store_call_number(&call, (int64_t)page->place.epoch);
     store_call_number(&call, page->place.shard);

@@ -31,11 +31,11 @@ void store_call_begin(struct store_call *call, const char *sql);
 void store_call_text(struct store_call *call, const char *value); /* NULL = SQL NULL */
 void store_call_number(struct store_call *call, int64_t value);
 void store_call_flag(struct store_call *call, bool value);
-TG_MUST_CHECK int store_call_run(struct store_pg *store, const struct store_call *call, tg_pg_on_result *on_result,
-                                 uint64_t token);
+TG_MUST_CHECK int store_call_run(struct store_pg *store, const struct store_call *call,
+                                 tg_pg_on_result *on_result, uint64_t token);
 
-/* Logs a refused statement (SQLSTATE and message) and returns the status to tell: TG_ERR_STORE also for a result whose rows
- * were not what they should be. */
+/* Logs a refused statement (SQLSTATE and message) and returns the status to tell: TG_ERR_STORE also
+ * for a result whose rows were not what they should be. */
 int store_outcome(int status, const PGresult *result, const struct store_row *row);
 
 int store_pg_record(void *self, const struct ledger_batch *batch, uint64_t token);

@@ -4,12 +4,28 @@
 
 #include <string.h>
 
-enum { GENERATIONS, EPOCHS, IDS, USERS, PLACES, WINDOWS, DIGESTS, UNIT_HOLDS, UNIT_IDS, UNIT_USERS, ITEMS, UNITS, SLOTS, ARRAYS };
+enum {
+    GENERATIONS,
+    EPOCHS,
+    IDS,
+    USERS,
+    PLACES,
+    WINDOWS,
+    DIGESTS,
+    UNIT_HOLDS,
+    UNIT_IDS,
+    UNIT_USERS,
+    ITEMS,
+    UNITS,
+    SLOTS,
+    ARRAYS
+};
 _Static_assert((int)ARRAYS <= (int)STORE_TEXTS, "one text per array");
 
-static const char record_sql[] =
-    "SELECT * FROM tidegate.record_batch($1, $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[], "
-    "$7::bigint[], $8::bytea[], $9::integer[], $10::text[], $11::bytea[], $12::integer[], $13::integer[], $14::integer[])";
+static const char record_sql[] = "SELECT * FROM tidegate.record_batch($1, $2::bigint[], "
+                                 "$3::bigint[], $4::text[], $5::bytea[], $6::bytea[], "
+                                 "$7::bigint[], $8::bytea[], $9::integer[], $10::text[], "
+                                 "$11::bytea[], $12::integer[], $13::integer[], $14::integer[])";
 
 static void add_hold(struct store_text *arrays, const struct ledger_hold *hold, uint32_t ordinal)
 {
@@ -46,7 +62,8 @@ static enum ledger_outcome read_outcome(struct store_row *row, int column)
     return LEDGER_UNKNOWN;
 }
 
-/* Rows come in any order, each with the 1-based position of its hold. A hold without a row stays unknown. */
+/* Rows come in any order, each with the 1-based position of its hold. A hold without a row stays
+ * unknown. */
 static void read_row(struct store_pg *store, struct store_row *row)
 {
     const uint32_t ordinal = store_small(row, 0);

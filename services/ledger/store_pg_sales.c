@@ -32,7 +32,8 @@ static enum tg_phase read_phase(struct store_row *row, int column)
     return TG_PHASE_UNKNOWN;
 }
 
-static void copy_field(struct store_row *row, const char *field, int length, char *out_text, size_t capacity)
+static void copy_field(struct store_row *row, const char *field, int length, char *out_text,
+                       size_t capacity)
 {
     if (length < 0 || (size_t)length >= capacity) {
         row->bad = true;
@@ -54,7 +55,8 @@ static void read_item(struct store_row *row, const char *text, int length, struc
         lengths[i] = store_field(&at, ':', &fields[i]);
     }
     uint64_t units = 0, price = 0;
-    if (lengths[3] < 0 || tg_unsigned_parse(fields[1], (size_t)lengths[1], UINT32_MAX, &units) != 0 ||
+    if (lengths[3] < 0 ||
+        tg_unsigned_parse(fields[1], (size_t)lengths[1], UINT32_MAX, &units) != 0 ||
         tg_unsigned_parse(fields[2], (size_t)lengths[2], INT64_MAX, &price) != 0) {
         row->bad = true;
         return;
@@ -71,7 +73,8 @@ static void read_items(struct store_row *row, int column, struct tg_sale *sale)
     const char *at = text, *field;
     store_copy(row, column, text, sizeof text);
     sale->item_count = 0;
-    for (int length = store_field(&at, ';', &field); length >= 0; length = store_field(&at, ';', &field)) {
+    for (int length = store_field(&at, ';', &field); length >= 0;
+         length = store_field(&at, ';', &field)) {
         if (sale->item_count == TG_MAX_ITEMS_PER_SALE) {
             row->bad = true;
             return;
@@ -81,7 +84,8 @@ static void read_items(struct store_row *row, int column, struct tg_sale *sale)
 }
 
 /* "id:hex of the cause" */
-static void read_pause(struct store_row *row, const char *field, int length, struct tg_pause *out_pause)
+static void read_pause(struct store_row *row, const char *field, int length,
+                       struct tg_pause *out_pause)
 {
     const char *colon = memchr(field, ':', (size_t)length);
     if (colon == NULL) {
@@ -90,7 +94,8 @@ static void read_pause(struct store_row *row, const char *field, int length, str
     }
     copy_field(row, field, (int)(colon - field), out_pause->id, sizeof out_pause->id);
     const size_t digits = (size_t)(field + length - colon - 1);
-    size_t bytes = digits / 2 < sizeof out_pause->cause - 1 ? digits / 2 : sizeof out_pause->cause - 1;
+    size_t bytes =
+        digits / 2 < sizeof out_pause->cause - 1 ? digits / 2 : sizeof out_pause->cause - 1;
     if (tg_hex_decode(colon + 1, 2 * bytes, (uint8_t *)out_pause->cause, bytes) != 0) {
         row->bad = true;
         bytes = 0;
@@ -104,14 +109,15 @@ static void read_pauses(struct store_row *row, int pauses, int lifted, struct tg
     const char *at = text, *field;
     store_copy(row, pauses, text, sizeof text);
     sale->pause_count = 0;
-    for (int length = store_field(&at, ';', &field); length >= 0 && sale->pause_count < TG_MAX_PAUSES;
-         length = store_field(&at, ';', &field)) {
+    for (int length = store_field(&at, ';', &field);
+         length >= 0 && sale->pause_count < TG_MAX_PAUSES; length = store_field(&at, ';', &field)) {
         read_pause(row, field, length, &sale->pauses[sale->pause_count++]);
     }
     at = text;
     store_copy(row, lifted, text, sizeof text);
     sale->lifted_count = 0;
-    for (int length = store_field(&at, ';', &field); length >= 0 && sale->lifted_count < TG_MAX_LIFTED;
+    for (int length = store_field(&at, ';', &field);
+         length >= 0 && sale->lifted_count < TG_MAX_LIFTED;
          length = store_field(&at, ';', &field)) {
         copy_field(row, field, length, sale->lifted[sale->lifted_count++], sizeof sale->lifted[0]);
     }
@@ -162,7 +168,8 @@ static void on_sales(void *context, uint64_t token, int status, const PGresult *
     struct store_row row = {.result = result};
     store->sales.count = 0;
     if (status == 0) {
-        for (row.row = 0; row.row < PQntuples(result) && store->sales.count < TG_MAX_SALES; row.row++) {
+        for (row.row = 0; row.row < PQntuples(result) && store->sales.count < TG_MAX_SALES;
+             row.row++) {
             struct ledger_sale *sale = &store->sales.rows[store->sales.count++];
             memset(sale, 0, sizeof *sale);
             read_definition(&row, sale);
@@ -220,17 +227,21 @@ static char *definition_json(const struct ledger_command *command)
     json_t *items = json_array();
     for (uint32_t i = 0; i < sale->item_count; i++) {
         const struct tg_item *item = &sale->items[i];
-        json_array_append_new(items, json_pack("{s:s,s:I,s:I,s:s}", "sku", item->sku, "units", (json_int_t)item->units,
-                                               "price_minor", (json_int_t)item->price_minor, "currency", item->currency));
+        json_array_append_new(items,
+                              json_pack("{s:s,s:I,s:I,s:s}", "sku", item->sku, "units",
+                                        (json_int_t)item->units, "price_minor",
+                                        (json_int_t)item->price_minor, "currency", item->currency));
     }
     json_t *root = json_pack(
-        "{s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:I,s:o}", "opens_ms", (json_int_t)sale->opens_at.ms,
-        "order", command->order, "limit_per_buyer", (json_int_t)sale->limit_per_buyer, "hold_ms",
-        (json_int_t)sale->hold_ms, "grace_ms", (json_int_t)sale->grace_ms, "extend_ms", (json_int_t)sale->extend_ms,
-        "extensions_max", (json_int_t)sale->extensions_max, "pace_start_milli", (json_int_t)sale->pace_start_milli,
-        "pace_min_milli", (json_int_t)sale->pace_min_milli, "pace_max_milli", (json_int_t)sale->pace_max_milli,
-        "proof_every_ms", (json_int_t)sale->proof_every_ms, "proof_lease_ms", (json_int_t)sale->proof_lease_ms,
-        "remaining_bucketed", (int)sale->remaining_bucketed, "shards", (json_int_t)sale->shards, "items", items);
+        "{s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:I,s:o}", "opens_ms",
+        (json_int_t)sale->opens_at.ms, "order", command->order, "limit_per_buyer",
+        (json_int_t)sale->limit_per_buyer, "hold_ms", (json_int_t)sale->hold_ms, "grace_ms",
+        (json_int_t)sale->grace_ms, "extend_ms", (json_int_t)sale->extend_ms, "extensions_max",
+        (json_int_t)sale->extensions_max, "pace_start_milli", (json_int_t)sale->pace_start_milli,
+        "pace_min_milli", (json_int_t)sale->pace_min_milli, "pace_max_milli",
+        (json_int_t)sale->pace_max_milli, "proof_every_ms", (json_int_t)sale->proof_every_ms,
+        "proof_lease_ms", (json_int_t)sale->proof_lease_ms, "remaining_bucketed",
+        (int)sale->remaining_bucketed, "shards", (json_int_t)sale->shards, "items", items);
     char *text = root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
     json_decref(root);
     return text;
@@ -275,8 +286,10 @@ int store_pg_judge(void *self, const struct ledger_command *command, uint64_t to
         store_array_text(&store->texts[2], command->pauses[i]);
     }
     store_array_end(&store->texts[2]);
-    store_call_begin(&call, "SELECT * FROM tidegate.judge_command($1, $2, $3::bigint, $4, $5::bigint, $6, $7::bytea, "
-                            "$8::bytea, $9::text[], $10::bigint, $11, $12::boolean, $13::jsonb)");
+    store_call_begin(
+        &call,
+        "SELECT * FROM tidegate.judge_command($1, $2, $3::bigint, $4, $5::bigint, $6, $7::bytea, "
+        "$8::bytea, $9::text[], $10::bigint, $11, $12::boolean, $13::jsonb)");
     store_call_text(&call, command->id);
     store_call_text(&call, command->sale);
     store_call_number(&call, (int64_t)command->generation);

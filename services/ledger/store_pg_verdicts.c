@@ -41,7 +41,8 @@ int store_pg_reservation(void *self, const struct ledger_ask *ask, uint64_t toke
         store_call_text(&call, user);
         break;
     case LEDGER_CONFIRM:
-        store_call_begin(&call, "SELECT * FROM tidegate.confirm_reservation($1, $2, $3::bigint, $4, $5)");
+        store_call_begin(&call,
+                         "SELECT * FROM tidegate.confirm_reservation($1, $2, $3::bigint, $4, $5)");
         store_call_text(&call, ask->id.text);
         store_call_text(&call, ask->payment);
         store_call_number(&call, ask->amount_minor);
@@ -71,7 +72,8 @@ static void on_expired(void *context, uint64_t token, int status, const PGresult
     if (status == 0) {
         verdicts->reason = store_reason(&row, 2);
         verdicts->epoch = (uint64_t)store_number(&row, 3);
-        for (row.row = 1; row.row < PQntuples(result) && verdicts->count < 2 * TG_MAX_PAGE; row.row++) {
+        for (row.row = 1; row.row < PQntuples(result) && verdicts->count < 2 * TG_MAX_PAGE;
+             row.row++) {
             struct ledger_verdict *verdict = &verdicts->rows[verdicts->count++];
             store_copy(&row, 0, verdict->id.text, sizeof verdict->id.text);
             verdict->state = store_state(&row, 1);
@@ -86,8 +88,9 @@ int store_pg_expire(void *self, const struct ledger_expire *ask, uint64_t token)
     struct store_pg *store = self;
     struct store_text *arrays = store->texts;
     struct store_call call;
-    store_call_begin(&call, "SELECT * FROM tidegate.expire_reservations($1, $2::bigint, $3::bigint, $4::text[], "
-                            "$5::text[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bytea[])");
+    store_call_begin(
+        &call, "SELECT * FROM tidegate.expire_reservations($1, $2::bigint, $3::bigint, $4::text[], "
+               "$5::text[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bytea[])");
     store_call_text(&call, ask->sale);
     store_call_number(&call, (int64_t)ask->generation);
     store_call_number(&call, (int64_t)ask->epoch);
@@ -134,7 +137,8 @@ int store_pg_obeyed(void *self, const struct ledger_obeyed *ask, uint64_t token)
     }
     store_array_end(&store->texts[0]);
     store_array_end(&store->texts[1]);
-    store_call_begin(&call, "SELECT * FROM tidegate.obeyed_orders($1, $2::bigint, $3::text[], $4::text[])");
+    store_call_begin(
+        &call, "SELECT * FROM tidegate.obeyed_orders($1, $2::bigint, $3::text[], $4::text[])");
     store_call_text(&call, ask->sale);
     store_call_number(&call, (int64_t)ask->epoch);
     store_call_text(&call, store->texts[0].data);
@@ -156,7 +160,8 @@ static void read_due(struct ledger_due *due, struct store_row *row)
     } else if (due->order_count < TG_MAX_PAGE) {
         struct ledger_id *id = &due->orders[due->order_count];
         store_copy(row, 1, id->text, sizeof id->text);
-        due->kinds[due->order_count++] = strcmp(kind, "settle") == 0 ? LEDGER_SETTLE : LEDGER_RELEASE;
+        due->kinds[due->order_count++] =
+            strcmp(kind, "settle") == 0 ? LEDGER_SETTLE : LEDGER_RELEASE;
     }
 }
 

@@ -16,7 +16,8 @@ void store_text_free(struct store_text *text)
     *text = (struct store_text){0};
 }
 
-/* Room for `more` bytes and a NUL. A statement is bounded by the limits of its batch; memory for it must be there. */
+/* Room for `more` bytes and a NUL. A statement is bounded by the limits of its batch; memory for it
+ * must be there. */
 static char *reserve_room(struct store_text *text, size_t more)
 {
     if (text->length + more + 1 > text->capacity) {
@@ -160,7 +161,8 @@ uint32_t store_bytes_read(struct store_row *row, int column, uint8_t *out_bytes,
 {
     size_t length;
     const char *text = value_of(row, column, &length);
-    if (length < 2 || text[0] != '\\' || text[1] != 'x' || length % 2 != 0 || (length - 2) / 2 > capacity ||
+    if (length < 2 || text[0] != '\\' || text[1] != 'x' || length % 2 != 0 ||
+        (length - 2) / 2 > capacity ||
         tg_hex_decode(text + 2, length - 2, out_bytes, (length - 2) / 2) != 0) {
         row->bad = true;
         return 0;
@@ -220,13 +222,15 @@ static uint32_t part_number(struct store_row *row, const char *text, int length)
     return (uint32_t)value;
 }
 
-uint32_t store_units(struct store_row *row, int column, struct tg_unit_ref out_units[TG_MAX_UNITS_PER_HOLD])
+uint32_t store_units(struct store_row *row, int column,
+                     struct tg_unit_ref out_units[TG_MAX_UNITS_PER_HOLD])
 {
     size_t whole;
     uint32_t count = 0;
     const char *text = value_of(row, column, &whole);
     const char *field;
-    for (int length = store_field(&text, ',', &field); length >= 0; length = store_field(&text, ',', &field)) {
+    for (int length = store_field(&text, ',', &field); length >= 0;
+         length = store_field(&text, ',', &field)) {
         const char *colon = memchr(field, ':', (size_t)length);
         if (colon == NULL || count == TG_MAX_UNITS_PER_HOLD) {
             row->bad = true;
@@ -246,7 +250,8 @@ uint32_t store_slots(struct store_row *row, int column, uint32_t out_slots[TG_MA
     uint32_t count = 0;
     const char *text = value_of(row, column, &whole);
     const char *field;
-    for (int length = store_field(&text, ',', &field); length >= 0; length = store_field(&text, ',', &field)) {
+    for (int length = store_field(&text, ',', &field); length >= 0;
+         length = store_field(&text, ',', &field)) {
         if (count == TG_MAX_UNITS_PER_HOLD) {
             row->bad = true;
             return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SQL parameters as text: arrays built element by element in growing buffers, and the columns of results read back, checked.
- * A column that is not what it should be makes the whole result malformed: a database that lies is an error, not a guess. */
+ * SQL parameters as text: arrays built element by element in growing buffers, and the columns of
+ * results read back, checked. A column that is not what it should be makes the whole result
+ * malformed: a database that lies is an error, not a guess. */
 #ifndef LEDGER_STORE_TEXT_H
 #define LEDGER_STORE_TEXT_H
 
@@ -15,7 +16,8 @@ struct store_text {
 };
 void store_text_free(struct store_text *text);
 
-/* Array literals: begin, add elements, end. Text elements are quoted, so any bytes but NUL may be in them. */
+/* Array literals: begin, add elements, end. Text elements are quoted, so any bytes but NUL may be
+ * in them. */
 void store_array_begin(struct store_text *text);
 void store_array_number(struct store_text *text, int64_t value);
 void store_array_text(struct store_text *text, const char *value);
@@ -38,7 +40,8 @@ void store_copy(struct store_row *row, int column, char *out_text, size_t capaci
 uint32_t store_bytes_read(struct store_row *row, int column, uint8_t *out_bytes, size_t capacity);
 enum ledger_state store_state(struct store_row *row, int column);
 enum tg_reason store_reason(struct store_row *row, int column);
-uint32_t store_units(struct store_row *row, int column, struct tg_unit_ref out_units[TG_MAX_UNITS_PER_HOLD]);
+uint32_t store_units(struct store_row *row, int column,
+                     struct tg_unit_ref out_units[TG_MAX_UNITS_PER_HOLD]);
 uint32_t store_slots(struct store_row *row, int column, uint32_t out_slots[TG_MAX_UNITS_PER_HOLD]);
 
 /* The next field of "a;b;c" up to `separator`: moves *in_text on; its length, or -1 at the end. */

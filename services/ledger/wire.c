@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static bool same_sale(const char *body, const char *subject, char out_sale[TG_MAX_SALE_NAME_BYTES + 1])
+static bool same_sale(const char *body, const char *subject,
+                      char out_sale[TG_MAX_SALE_NAME_BYTES + 1])
 {
     const size_t length = strlen(subject);
     if (!tg_sale_name_valid(subject, length) || strcmp(body, subject) != 0) {
@@ -41,7 +42,8 @@ static bool take_bytes(const ProtobufCBinaryData *data, uint8_t *out_bytes, size
     return true;
 }
 
-static bool take_user(const ProtobufCBinaryData *data, uint8_t out_user[TG_MAX_USER_BYTES], uint8_t *out_length)
+static bool take_user(const ProtobufCBinaryData *data, uint8_t out_user[TG_MAX_USER_BYTES],
+                      uint8_t *out_length)
 {
     if (!tg_user_valid(data->data, data->len)) {
         return false;
@@ -66,7 +68,8 @@ static bool take_text(const char *text, char *out_text, size_t capacity)
     return true;
 }
 
-static bool take_units(Tidegate__V1__UnitRef *const *list, size_t count, struct tg_unit_ref *out_units)
+static bool take_units(Tidegate__V1__UnitRef *const *list, size_t count,
+                       struct tg_unit_ref *out_units)
 {
     if (count > TG_MAX_UNITS_PER_HOLD) {
         return false;
@@ -89,7 +92,8 @@ enum tg_reason ledger_wire_record(const Tidegate__V1__RecordRequest *request, co
                                   struct ledger_hold *out_hold)
 {
     char name[TG_MAX_SALE_NAME_BYTES + 1];
-    const bool well = same_sale(request->sale, sale, name) && take_id(request->reservation_id, &out_hold->id) &&
+    const bool well = same_sale(request->sale, sale, name) &&
+                      take_id(request->reservation_id, &out_hold->id) &&
                       take_user(&request->user, out_hold->user, &out_hold->user_length) &&
                       take_bytes(&request->place, out_hold->place, sizeof out_hold->place) &&
                       take_bytes(&request->digest, out_hold->digest, sizeof out_hold->digest) &&
@@ -116,7 +120,8 @@ enum tg_reason ledger_wire_record(const Tidegate__V1__RecordRequest *request, co
 static bool take_tombstone(const Tidegate__V1__LapsedHold *hold, struct ledger_tombstone *out)
 {
     out->window = hold->window;
-    return take_id(hold->reservation_id, &out->id) && take_user(&hold->user, out->user, &out->user_length) &&
+    return take_id(hold->reservation_id, &out->id) &&
+           take_user(&hold->user, out->user, &out->user_length) &&
            take_bytes(&hold->place, out->place, sizeof out->place) &&
            take_bytes(&hold->digest, out->digest, sizeof out->digest) && number_fits(hold->window);
 }
@@ -142,7 +147,8 @@ enum tg_reason ledger_wire_expire(const Tidegate__V1__ExpireRequest *request, co
         }
     }
     for (size_t i = 0; i < request->n_tombstones; i++) {
-        if (take_tombstone(request->tombstones[i], &out_ask->tombstones[out_ask->tombstone_count])) {
+        if (take_tombstone(request->tombstones[i],
+                           &out_ask->tombstones[out_ask->tombstone_count])) {
             out_ask->tombstone_count++;
         } else {
             ++*out_dropped;
@@ -152,7 +158,8 @@ enum tg_reason ledger_wire_expire(const Tidegate__V1__ExpireRequest *request, co
 }
 
 /* Only what the gate really did is taken: done, or done before. */
-static bool take_result(const Tidegate__V1__OrderResult *result, struct ledger_id *out_id, enum ledger_order *out_kind)
+static bool take_result(const Tidegate__V1__OrderResult *result, struct ledger_id *out_id,
+                        enum ledger_order *out_kind)
 {
     if (result->obedience != TIDEGATE__V1__OBEDIENCE__OBEDIENCE_DONE &&
         result->obedience != TIDEGATE__V1__OBEDIENCE__OBEDIENCE_ALREADY) {
@@ -179,7 +186,8 @@ enum tg_reason ledger_wire_obeyed(const Tidegate__V1__ObeyedRequest *request, co
     }
     out_ask->epoch = request->epoch;
     for (size_t i = 0; i < request->n_results; i++) {
-        if (take_result(request->results[i], &out_ask->ids[out_ask->count], &out_ask->kinds[out_ask->count])) {
+        if (take_result(request->results[i], &out_ask->ids[out_ask->count],
+                        &out_ask->kinds[out_ask->count])) {
             out_ask->count++;
         } else {
             ++*out_dropped;
@@ -196,7 +204,8 @@ static uint32_t page_limit(uint32_t asked, uint32_t max)
 enum tg_reason ledger_wire_due(const Tidegate__V1__LedgerDueRequest *request, const char *sale,
                                struct ledger_due_ask *out_ask)
 {
-    if (!same_sale(request->sale, sale, out_ask->sale) || !take_cursor(request->orders_after, &out_ask->orders_after)) {
+    if (!same_sale(request->sale, sale, out_ask->sale) ||
+        !take_cursor(request->orders_after, &out_ask->orders_after)) {
         return TG_REASON_MALFORMED;
     }
     out_ask->limit = page_limit(request->limit, TG_MAX_PAGE);
@@ -218,9 +227,11 @@ enum tg_reason ledger_wire_snapshot(const Tidegate__V1__SnapshotRequest *request
 enum tg_reason ledger_wire_armed(const Tidegate__V1__ArmedRequest *request, const char *sale,
                                  struct ledger_armed *out_ask)
 {
-    if (!same_sale(request->sale, sale, out_ask->sale) || !number_fits(request->epoch) || request->run_id[0] == '\0' ||
+    if (!same_sale(request->sale, sale, out_ask->sale) || !number_fits(request->epoch) ||
+        request->run_id[0] == '\0' ||
         !take_text(request->run_id, out_ask->run_id, sizeof out_ask->run_id) ||
-        !take_text(request->replication_id, out_ask->replication_id, sizeof out_ask->replication_id)) {
+        !take_text(request->replication_id, out_ask->replication_id,
+                   sizeof out_ask->replication_id)) {
         return TG_REASON_MALFORMED;
     }
     out_ask->epoch = request->epoch;
@@ -231,11 +242,13 @@ enum tg_reason ledger_wire_check(const Tidegate__V1__AppendRequest *request, con
                                  struct ledger_check *out_check)
 {
     const Tidegate__V1__CheckResult *result = request->check;
-    if (result == NULL || !same_sale(request->sale, sale, out_check->sale) || !number_fits(request->epoch) ||
+    if (result == NULL || !same_sale(request->sale, sale, out_check->sale) ||
+        !number_fits(request->epoch) ||
         !take_text(request->instance, out_check->instance, sizeof out_check->instance) ||
         !take_text(result->detail, out_check->detail, sizeof out_check->detail) ||
-        !take_text(result->outcome, out_check->outcome, sizeof out_check->outcome) || !number_fits(result->stock) ||
-        !number_fits(result->pending) || !number_fits(result->confirmed) || !number_fits(result->initial) ||
+        !take_text(result->outcome, out_check->outcome, sizeof out_check->outcome) ||
+        !number_fits(result->stock) || !number_fits(result->pending) ||
+        !number_fits(result->confirmed) || !number_fits(result->initial) ||
         result->round_ms > INT32_MAX) {
         return TG_REASON_MALFORMED;
     }
@@ -262,7 +275,8 @@ static bool take_entry(const Tidegate__V1__GateLogEntry *entry, struct ledger_lo
     out->gate_ms = entry->at_ms;
     out->unit_count = (uint32_t)entry->n_units;
     return number_fits(entry->sequence) && take_text(entry->kind, out->kind, sizeof out->kind) &&
-           take_cursor(entry->reservation_id, &out->id) && take_text(entry->source, out->source, sizeof out->source) &&
+           take_cursor(entry->reservation_id, &out->id) &&
+           take_text(entry->source, out->source, sizeof out->source) &&
            take_units(entry->units, entry->n_units, out->units);
 }
 
@@ -288,7 +302,8 @@ enum tg_reason ledger_wire_log(const Tidegate__V1__AppendRequest *request, const
     return TG_REASON_NONE;
 }
 
-enum tg_reason ledger_wire_read(const Tidegate__V1__ReadRequest *request, struct ledger_ask *out_ask)
+enum tg_reason ledger_wire_read(const Tidegate__V1__ReadRequest *request,
+                                struct ledger_ask *out_ask)
 {
     *out_ask = (struct ledger_ask){.verb = LEDGER_READ};
     if (!take_id(request->reservation_id, &out_ask->id)) {
@@ -319,7 +334,8 @@ static bool currency_valid(const char *text)
     return well;
 }
 
-enum tg_reason ledger_wire_confirm(const Tidegate__V1__ConfirmRequest *request, struct ledger_ask *out_ask)
+enum tg_reason ledger_wire_confirm(const Tidegate__V1__ConfirmRequest *request,
+                                   struct ledger_ask *out_ask)
 {
     *out_ask = (struct ledger_ask){.verb = LEDGER_CONFIRM};
     if (!take_id(request->reservation_id, &out_ask->id)) {
@@ -335,13 +351,16 @@ enum tg_reason ledger_wire_confirm(const Tidegate__V1__ConfirmRequest *request, 
     return TG_REASON_NONE;
 }
 
-enum tg_reason ledger_wire_extend(const Tidegate__V1__ExtendRequest *request, struct ledger_ask *out_ask)
+enum tg_reason ledger_wire_extend(const Tidegate__V1__ExtendRequest *request,
+                                  struct ledger_ask *out_ask)
 {
     *out_ask = (struct ledger_ask){.verb = LEDGER_EXTEND};
-    return take_id(request->reservation_id, &out_ask->id) ? TG_REASON_NONE : TG_REASON_RESERVATION_UNKNOWN;
+    return take_id(request->reservation_id, &out_ask->id) ? TG_REASON_NONE
+                                                          : TG_REASON_RESERVATION_UNKNOWN;
 }
 
-enum tg_reason ledger_wire_cancel(const Tidegate__V1__CancelRequest *request, struct ledger_ask *out_ask)
+enum tg_reason ledger_wire_cancel(const Tidegate__V1__CancelRequest *request,
+                                  struct ledger_ask *out_ask)
 {
     *out_ask = (struct ledger_ask){.verb = LEDGER_CANCEL};
     if (!take_id(request->reservation_id, &out_ask->id)) {
@@ -353,8 +372,8 @@ enum tg_reason ledger_wire_cancel(const Tidegate__V1__CancelRequest *request, st
     return TG_REASON_NONE;
 }
 
-Tidegate__V1__UnitRef **ledger_wire_units(struct ledger_wire_units *storage, const struct tg_unit_ref *units,
-                                          uint32_t count)
+Tidegate__V1__UnitRef **ledger_wire_units(struct ledger_wire_units *storage,
+                                          const struct tg_unit_ref *units, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         tidegate__v1__unit_ref__init(&storage->rows[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between protobuf and the ledger's own structs. What comes in is checked here, field by field, before anything else sees it;
- * what goes out is filled into storage of the caller. Single bad rows of a page are left out (`out_dropped`), so that one
- * cannot hold up the rest. No I/O. */
+ * Between protobuf and the ledger's own structs. What comes in is checked here, field by field,
+ * before anything else sees it; what goes out is filled into storage of the caller. Single bad rows
+ * of a page are left out (`out_dropped`), so that one cannot hold up the rest. No I/O. */
 #ifndef LEDGER_WIRE_H
 #define LEDGER_WIRE_H
 
@@ -24,18 +24,25 @@ enum tg_reason ledger_wire_armed(const Tidegate__V1__ArmedRequest *request, cons
                                  struct ledger_armed *out_ask);
 enum tg_reason ledger_wire_check(const Tidegate__V1__AppendRequest *request, const char *sale,
                                  struct ledger_check *out_check);
-/* Entries after `out_page->tail` only (the caller fills tail first); at most TG_MAX_PAGE. One bad entry refuses the page. */
+/* Entries after `out_page->tail` only (the caller fills tail first); at most TG_MAX_PAGE. One bad
+ * entry refuses the page. */
 enum tg_reason ledger_wire_log(const Tidegate__V1__AppendRequest *request, const char *sale,
                                struct ledger_log_page *out_page);
 
 /* The four verbs: everything but the credential, which is the caller's to judge. */
-enum tg_reason ledger_wire_read(const Tidegate__V1__ReadRequest *request, struct ledger_ask *out_ask);
-enum tg_reason ledger_wire_confirm(const Tidegate__V1__ConfirmRequest *request, struct ledger_ask *out_ask);
-enum tg_reason ledger_wire_extend(const Tidegate__V1__ExtendRequest *request, struct ledger_ask *out_ask);
-enum tg_reason ledger_wire_cancel(const Tidegate__V1__CancelRequest *request, struct ledger_ask *out_ask);
+enum tg_reason ledger_wire_read(const Tidegate__V1__ReadRequest *request,
+                                struct ledger_ask *out_ask);
+enum tg_reason ledger_wire_confirm(const Tidegate__V1__ConfirmRequest *request,
+                                   struct ledger_ask *out_ask);
+enum tg_reason ledger_wire_extend(const Tidegate__V1__ExtendRequest *request,
+                                  struct ledger_ask *out_ask);
+enum tg_reason ledger_wire_cancel(const Tidegate__V1__CancelRequest *request,
+                                  struct ledger_ask *out_ask);
 
-/* A verified command. out_fault: TG a sentence for the operator when refused. Borrows the signed bytes. */
-enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command, const Tidegate__V1__SignedCommand *signed_command,
+/* A verified command. out_fault: TG a sentence for the operator when refused. Borrows the signed
+ * bytes. */
+enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command,
+                                   const Tidegate__V1__SignedCommand *signed_command,
                                    const char *key_id, struct ledger_command *out_command,
                                    char out_fault[LEDGER_DETAIL_BYTES]);
 
@@ -45,8 +52,8 @@ struct ledger_wire_units {
     Tidegate__V1__UnitRef *list[TG_MAX_UNITS_PER_HOLD];
 };
 /* Returns the list of `count` units. */
-Tidegate__V1__UnitRef **ledger_wire_units(struct ledger_wire_units *storage, const struct tg_unit_ref *units,
-                                          uint32_t count);
+Tidegate__V1__UnitRef **ledger_wire_units(struct ledger_wire_units *storage,
+                                          const struct tg_unit_ref *units, uint32_t count);
 
 struct ledger_wire_sale {
     Tidegate__V1__SaleDefinition definition;

@@ -38,7 +38,8 @@ static bool kind_of(Tidegate__V1__CommandKind kind, enum ledger_command_kind *ou
 }
 
 /* tg_definition_check has passed: names and counts fit. */
-static void take_definition(const Tidegate__V1__SaleDefinition *definition, struct ledger_command *out)
+static void take_definition(const Tidegate__V1__SaleDefinition *definition,
+                            struct ledger_command *out)
 {
     struct tg_sale *sale = &out->definition;
     memset(sale, 0, sizeof *sale);
@@ -98,13 +99,15 @@ static bool take_pauses(const Tidegate__V1__Command *command, struct ledger_comm
     return true;
 }
 
-static enum tg_reason fault(char out_fault[LEDGER_DETAIL_BYTES], const char *sentence, enum tg_reason reason)
+static enum tg_reason fault(char out_fault[LEDGER_DETAIL_BYTES], const char *sentence,
+                            enum tg_reason reason)
 {
     snprintf(out_fault, LEDGER_DETAIL_BYTES, "%s", sentence);
     return reason;
 }
 
-enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command, const Tidegate__V1__SignedCommand *signed_command,
+enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command,
+                                   const Tidegate__V1__SignedCommand *signed_command,
                                    const char *key_id, struct ledger_command *out_command,
                                    char out_fault[LEDGER_DETAIL_BYTES])
 {
@@ -113,20 +116,26 @@ enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command, const T
         return fault(out_fault, "kind: unknown", TG_REASON_MALFORMED);
     }
     if (!id_valid(command->command_id)) {
-        return fault(out_fault, "command_id: 26 characters of Crockford base32 expected", TG_REASON_MALFORMED);
+        return fault(out_fault, "command_id: 26 characters of Crockford base32 expected",
+                     TG_REASON_MALFORMED);
     }
     if (!tg_sale_name_valid(command->sale, strlen(command->sale))) {
-        return fault(out_fault, "sale: 1 to 64 characters of A-Z a-z 0-9 _ - expected", TG_REASON_MALFORMED);
+        return fault(out_fault, "sale: 1 to 64 characters of A-Z a-z 0-9 _ - expected",
+                     TG_REASON_MALFORMED);
     }
-    if (command->generation > INT64_MAX || command->control_sequence > INT64_MAX || command->pace_milli > INT64_MAX) {
-        return fault(out_fault, "generation, control_sequence, pace_milli: out of range", TG_REASON_MALFORMED);
+    if (command->generation > INT64_MAX || command->control_sequence > INT64_MAX ||
+        command->pace_milli > INT64_MAX) {
+        return fault(out_fault, "generation, control_sequence, pace_milli: out of range",
+                     TG_REASON_MALFORMED);
     }
     if (!take_pauses(command, out_command)) {
-        return fault(out_fault, "pause_ids: at most 64 ids of 26 characters expected", TG_REASON_MALFORMED);
+        return fault(out_fault, "pause_ids: at most 64 ids of 26 characters expected",
+                     TG_REASON_MALFORMED);
     }
     if (out_command->kind == LEDGER_APPLY) {
         if (command->definition == NULL || strcmp(command->definition->sale, command->sale) != 0) {
-            return fault(out_fault, "definition: missing, or of another sale", TG_REASON_DEFINITION_INVALID);
+            return fault(out_fault, "definition: missing, or of another sale",
+                         TG_REASON_DEFINITION_INVALID);
         }
         if (tg_definition_check(command->definition, out_fault, LEDGER_DETAIL_BYTES) != 0) {
             return TG_REASON_DEFINITION_INVALID;
@@ -239,7 +248,8 @@ void ledger_wire_sale(struct ledger_wire_sale *storage, const struct ledger_sale
     state->control_sequence = sale->control_sequence;
     fill_pauses(storage, sale);
     tg_definition_digest(&storage->definition, storage->digest);
-    state->definition_digest = (ProtobufCBinaryData){.len = sizeof storage->digest, .data = storage->digest};
+    state->definition_digest =
+        (ProtobufCBinaryData){.len = sizeof storage->digest, .data = storage->digest};
     state->ledger_now_ms = from->now_ms;
     state->opens_at_ms = from->open_from_ms;
     state->last_clean_ms = sale->last_clean.ms;
