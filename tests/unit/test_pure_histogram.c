@@ -42,6 +42,18 @@ static void shares_split_the_values(void **state)
     assert_true(tg_histogram_below(&histogram, 1000) == 990);
 }
 
+static void a_share_includes_the_value_it_falls_on(void **state)
+{
+    struct tg_histogram histogram = {0};
+    tg_histogram_add(&histogram, 1);
+    tg_histogram_add(&histogram, 100);
+    tg_histogram_add(&histogram, 10000);
+    assert_true(tg_histogram_at_us(&histogram, 333) == 1);
+    assert_true(tg_histogram_at_us(&histogram, 334) >= 100 &&
+                tg_histogram_at_us(&histogram, 334) < 113);
+    assert_true(tg_histogram_at_us(&histogram, 667) >= 10000);
+}
+
 static void endless_values_land_in_the_last_bucket(void **state)
 {
     struct tg_histogram histogram = {0};
@@ -69,6 +81,7 @@ int main(void)
         cmocka_unit_test(the_error_is_bounded),
         cmocka_unit_test(shares_split_the_values),
         cmocka_unit_test(endless_values_land_in_the_last_bucket),
+        cmocka_unit_test(a_share_includes_the_value_it_falls_on),
         cmocka_unit_test(merging_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

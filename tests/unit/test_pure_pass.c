@@ -303,6 +303,10 @@ static void the_tail_of_the_claims_is_fixed(void **state)
 {
     static const char *const tails[] = {
         "\"jti\":\"" JTI "\",\"place\":\"" PLACE
+        "\",\"gen\":1,\"event_id\":\"dem0\",\"role\":\"ADMITTED\"}",
+        "\"jti\":\"" JTI "\",\"place\":\"" PLACE
+        "\",\"gen\":1,\"event_id\":\"demo\",\"role\":\"ADMITTER\"}",
+        "\"jti\":\"" JTI "\",\"place\":\"" PLACE
         "\",\"gen\":1,\"event_id\":\"other\",\"role\":\"ADMITTED\"}",
         "\"jti\":\"" JTI "\",\"place\":\"" PLACE
         "\",\"gen\":1,\"event_id\":\"demo\",\"event_id\":\"demo\",\"role\":\"ADMITTED\"}",
@@ -314,9 +318,9 @@ static void the_tail_of_the_claims_is_fixed(void **state)
         "\"jti\":\"" JTI "\",\"place\":\"" PLACE
         "\",\"gen\":18446744073709551616,\"event_id\":\"demo\",\"role\":\"ADMITTED\"}",
         "\"jti\":\"" JTI "\",\"place\":\"gHy1rD5Q21Yh9ECuu-vnTx\",\"gen\":1,\"event_id\":\"demo\","
-                         "\"role\":\"ADMITTED\"}",
+        "\"role\":\"ADMITTED\"}",
         "\"jti\":\"" JTI "\",\"place\":\"gHy1rD5Q21Yh9ECuu-vn\",\"gen\":1,\"event_id\":\"demo\","
-                         "\"role\":\"ADMITTED\"}",
+        "\"role\":\"ADMITTED\"}",
         "\"jti\":\"" JTI "A\",\"place\":\"" PLACE
         "\",\"gen\":1,\"event_id\":\"demo\",\"role\":\"ADMITTED\"}",
         "\"jti\":\"AAAA\",\"place\":\"" PLACE

@@ -179,9 +179,9 @@ static void key_id_zero_is_never_a_key(void **state)
 
 /* Seals any inner bytes as the owner of the key would: a field out of bounds is refused all the
  * same. */
-static int open_inner(const uint8_t *inner, size_t inner_length)
+static int open_version(uint8_t version, const uint8_t *inner, size_t inner_length)
 {
-    uint8_t bytes[TG_MAX_TICKET_BYTES] = {1, ring.keys[0].id};
+    uint8_t bytes[TG_MAX_TICKET_BYTES] = {version, ring.keys[0].id};
     char text[2 * TG_MAX_TICKET_BYTES];
     unsigned long long sealed_length = 0;
     struct tg_ticket back = {0};
@@ -192,12 +192,19 @@ static int open_inner(const uint8_t *inner, size_t inner_length)
                           &back);
 }
 
+static int open_inner(const uint8_t *inner, size_t inner_length)
+{
+    return open_version(1, inner, inner_length);
+}
+
 static void fields_out_of_bounds_are_refused(void **state)
 {
     /* sale "ab", generation 1, user "xy", arrived 5, index 6, early 0, lane 0 */
     uint8_t inner[] = {2, 'a', 'b', 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 'x', 'y', 0, 0,
                        0, 0,   0,   0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6,   0,   0};
     assert_int_equal(open_inner(inner, sizeof(inner)), 0);
+    assert_int_equal(open_version(2, inner, sizeof(inner)), TG_ERR_MALFORMED);
+    assert_int_equal(open_version(0, inner, sizeof(inner)), TG_ERR_MALFORMED);
     static const struct {
         size_t at;
         uint8_t value;

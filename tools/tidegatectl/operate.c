@@ -9,14 +9,16 @@ enum { WAIT_MS_MAX = 600000, CAUSE_BYTES_MAX = 127 };
 
 static bool cause_good(const char *cause)
 {
-    if (cause != NULL && !tg_user_valid((const uint8_t *)cause, strlen(cause))) {
+    size_t length = cause != NULL ? strlen(cause) : 0;
+    if (cause != NULL &&
+        (length > CAUSE_BYTES_MAX || !tg_user_valid((const uint8_t *)cause, length))) {
         (void)fprintf(
             stderr,
             "tidegatectl: --cause: expected 1 to %d bytes of text without control characters\n",
             CAUSE_BYTES_MAX);
         return false;
     }
-    return cause == NULL || strlen(cause) <= CAUSE_BYTES_MAX;
+    return true;
 }
 
 static enum ctl_exit operate(const struct ctl_options *options,

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tidegatectl sale: declared, changed, paused, resumed, rebuilt and closed by signed commands that every daemon acknowledges."""
+import json
+import time
+import uuid
+
+import pytest
+
+from shop import eventually
+
+CLASSES = {"edge", "queue", "admission", "reserve", "ledger", "sweeper", "invariant"}
+
+
+def ctl(shop, *arguments, code=0, env=None):
+    """Runs a command with -o json; its document, or None where there is none (a usage error)."""
+    stack = shop.stack
+    saved = dict(stack.env)
+    stack.env.update(env or {})
+    try:
+        done = stack.ctl(*arguments, "-o", "json", check=False)
+    finally:
+        stack.env = saved
+    assert done.returncode == code, done.stdout + done.stderr
+    return json.loads(done.stdout) if done.stdout else None
+
+
+def definition(shop, name, opens_in=3600, units=10, per_buyer=1, pace="1000/s"):
+    opens = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + opens_in))
+    path = f"{shop.stack.run}/{name}.yaml"
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(f"""sale: {name}
+items: [{{sku: {name}, units: {units}, price: 4900, currency: EUR}}]
+opensAt: {opens}
+limits: {{perBuyer: {per_buyer}}}
+pace: {{start: {pace}, max: 5000/s, min: 1/s}}
+proof: {{everyMs: 500, leaseFor: 3s}}
+""")
+    return path
+
+
+def new_name():
+    return f"ctl-{uuid.uuid4().hex[:8]}"
+
+
+def show(shop, name):
+    return ctl(shop, "sale", "show", name)
+
+
+def test_apply_is_judged_by_the_ledger_and_acknowledged_by_every_class(shop):
+    name = new_name()
+    report = ctl(shop, "sale", "apply", "-f", definition(shop, name))
+    assert report["accepted"] and report["reason"] == ""
+    assert {ack["daemon"] for ack in report["acks"]} == CLASSES and report["missing"] == []
+    assert all(0 <= ack["tookUs"] <= ack["heardUs"] < 1_000_000 for ack in report["acks"])
+    shown = show(shop, name)
+    assert shown["definition"]["items"] == [{"sku": name, "units": 10, "price": 4900, "currency": "EUR"}]
+    assert shown["definition"]["generation"] == 1 and shown["state"]["phase"] == "scheduled"
+
+
+def test_applying_the_same_file_again_changes_nothing(shop):
+    name = new_name()
+    path = definition(shop, name)
+    ctl(shop, "sale", "apply", "-f", path)
+    eventually(lambda: show(shop, name)["state"]["armed"], 15, "the gate is armed")
+    before = show(shop, name)["state"]["controlSequence"]
+    assert ctl(shop, "sale", "apply", "-f", path)["accepted"]
+    assert show(shop, name)["state"]["controlSequence"] == before
+
+
+def test_plan_shows_the_difference_and_changes_nothing(shop):
+    name = new_name()
+    fresh = ctl(shop, "sale", "plan", "-f", definition(shop, name))
+    assert {"field": "limits.perBuyer", "from": None, "to": "1"} in fresh["changes"] and fresh["accepted"]
+    ctl(shop, "sale", "show", name, code=1)
+
+    ctl(shop, "sale", "apply", "-f", definition(shop, name))
+    planned = ctl(shop, "sale", "plan", "-f", definition(shop, name, opens_in=7200, pace="20/s"))
+    assert planned["accepted"]
+    assert {change["field"] for change in planned["changes"]} == {"opensAt", "pace.start"}
+    assert show(shop, name)["definition"]["paceStartMilli"] == 1000000
+    frozen = ctl(shop, "sale", "plan", "-f", definition(shop, name, units=11), code=1)
+    assert frozen["reason"] == "definition_frozen"
+    assert {"field": "items[0].units", "from": "10", "to": "11"} in frozen["changes"]
+
+
+def test_opening_time_and_pace_may_still_change_while_scheduled(shop):
+    name = new_name()
+    ctl(shop, "sale", "apply", "-f", definition(shop, name))
+    assert ctl(shop, "sale", "apply", "-f", definition(shop, name, opens_in=7200, pace="20/s"))["accepted"]
+    assert show(shop, name)["definition"]["paceStartMilli"] == 20000
+    assert ctl(shop, "sale", "apply", "-f", definition(shop, name, per_buyer=2), code=1)["reason"] == "definition_frozen"
+
+
+def test_a_sale_is_opened_before_its_time(shop):
+    name = new_name()
+    ctl(shop, "sale", "apply", "-f", definition(shop, name))
+    assert ctl(shop, "sale", "open", name, "--wait", "20s")["accepted"]
+    assert show(shop, name)["state"]["phase"] == "open"
+    assert ctl(shop, "sale", "open", name, code=1)["reason"] == "not_allowed_now"
+
+
+def test_a_pause_is_heard_by_all_within_a_second_and_resumed_by_name(shop):
+    name = shop.sale()
+    report = ctl(shop, "sale", "pause", name, "--cause", "price label is wrong")
+    assert report["accepted"] and report["missing"] == []
+    assert all(ack["heardUs"] < 1_000_000 for ack in report["acks"])
+    assert {ack["daemon"] for ack in report["acks"]} == CLASSES
+    paused = show(shop, name)["state"]
+    assert paused["phase"] == "paused"
+    assert paused["pauses"] == [{"id": report["commandId"], "cause": "price label is wrong"}]
+    second = ctl(shop, "sale", "pause", name)
+    assert {pause["id"] for pause in show(shop, name)["state"]["pauses"]} == {report["commandId"], second["commandId"]}
+    assert ctl(shop, "sale", "resume", name, "--wait", "10s")["accepted"]
+    resumed = show(shop, name)["state"]
+    assert resumed["phase"] == "open" and resumed["pauses"] == []
+    eventually(lambda: shop.board(name)["state"] == "open", 5, "the board says so")
+
+
+def test_a_key_that_is_not_the_operators_is_refused(shop, tmp_path):
+    name = shop.sale()
+    stranger = str(tmp_path / "keys")
+    ctl(shop, "keys", "new", stranger)
+    report = ctl(shop, "sale", "pause", name, code=1, env={"TIDEGATE_KEYS": stranger})
+    assert report["reason"] == "signature_invalid" and report["acks"] == []
+    assert show(shop, name)["state"]["phase"] == "open"
+
+
+def test_pace_is_bounded_by_the_definition(shop):
+    name = shop.sale()
+    assert ctl(shop, "sale", "pace", name, "7/s")["accepted"]
+    assert show(shop, name)["state"]["paceMilli"] == 7000
+    assert ctl(shop, "sale", "pace", name, "5001/s", code=1)["reason"] == "definition_invalid"
+    assert ctl(shop, "sale", "pace", name, "0/s")["accepted"]
+    assert show(shop, name)["state"]["paceMilli"] == 0
+
+
+def test_a_rebuild_takes_the_next_epoch_and_stays_paused_until_resumed(shop):
+    name = shop.sale()
+    _, _, _, won = shop.win(name)
+    assert ctl(shop, "sale", "rebuild", name, "--dry-run")["accepted"]
+    assert show(shop, name)["state"]["epoch"] == 1
+    assert ctl(shop, "sale", "rebuild", name, "--cause", "drill")["accepted"]
+    rebuilt = show(shop, name)["state"]
+    assert rebuilt["epoch"] == 2 and rebuilt["phase"] == "paused"
+    assert ctl(shop, "sale", "resume", name, "--wait", "20s")["accepted"]
+    assert show(shop, name)["state"]["phase"] == "open"
+    assert won.json["reservationId"] in shop.gate(name, "held")
+    shop.referee(name)
+
+
+def test_a_closed_sale_is_made_again_under_a_new_generation(shop):
+    name = new_name()
+    path = definition(shop, name)
+    ctl(shop, "sale", "apply", "-f", path)
+    assert ctl(shop, "sale", "close", name)["accepted"]
+    assert show(shop, name)["state"]["phase"] == "closed"
+    assert ctl(shop, "sale", "resume", name, code=1)["reason"] == "sale_closed"
+    assert ctl(shop, "sale", "apply", "-f", path)["accepted"]
+    again = show(shop, name)["state"]
+    assert again["generation"] == 2 and again["phase"] == "scheduled"
+
+
+def test_all_sales_are_listed(shop):
+    names = {new_name() for _ in range(3)}
+    for name in names:
+        ctl(shop, "sale", "apply", "-f", definition(shop, name))
+    listed = [sale["definition"]["sale"] for sale in ctl(shop, "sale", "show")]
+    assert names <= set(listed) and listed == sorted(listed)
+
+
+@pytest.mark.parametrize("command", ["open", "pause", "resume", "rebuild", "close"])
+def test_an_unknown_sale_is_named(shop, command):
+    done = shop.stack.ctl("sale", command, "nobody-made-this", check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "sale" in done.stderr
+
+
+def test_a_bad_sale_file_is_refused_before_anything_is_sent(shop):
+    path = f"{shop.stack.run}/bad.yaml"
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write("sale: bad\nitems: [{sku: bad, units: 1e6, price: 4900, currency: EUR}]\nopensAt: soon\nextra: 1\n")
+    done = shop.stack.ctl("sale", "apply", "-f", path, check=False)
+    assert done.returncode == 2
+    assert f"{path}:2: items[0].units: expected an integer from 1 to 1000000" in done.stderr
+    assert f"{path}:3: opensAt: expected a time" in done.stderr
+    assert f"{path}:4: extra: unknown key" in done.stderr
+    ctl(shop, "sale", "show", "bad", code=1)
+
+
+def test_the_example_is_applied(shop):
+    done = shop.stack.ctl("sale", "plan", "-f", "deploy/local/sale.yaml", check=False)
+    assert done.returncode == 2  # relative paths are the caller's
+    from conftest import ROOT
+    assert shop.stack.ctl("sale", "apply", "-f", f"{ROOT}/deploy/local/sale.yaml").returncode == 0
+    assert show(shop, "demo")["definition"]["items"][0]["units"] == 500
