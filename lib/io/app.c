@@ -273,9 +273,8 @@ static int run(struct tg_app *app)
     tg_log_open(app->spec->name, app->instance, app->log_level);
     ignore_broken_pipes();
     raise_descriptor_limit();
-    if (sodium_init() < 0 || uv_loop_init(&app->loop) != 0) {
-        tg_log(TG_LOG_ERROR, "app.start_failed",
-               TG_TEXT_FIELD("error", "no entropy or no event loop"));
+    if (uv_loop_init(&app->loop) != 0) {
+        tg_log(TG_LOG_ERROR, "app.start_failed", TG_TEXT_FIELD("error", "no event loop"));
         return EX_OSERR;
     }
     int error = open_handles(app);
@@ -316,7 +315,13 @@ int tg_app_main(int argc, char **argv, const struct tg_app_spec *spec)
     }
     static struct tg_app app; /* one a process; its loop is pointed at by every handle */
     app.spec = spec;
+    if (sodium_init() < 0) {
+        return EX_OSERR;
+    }
     if (app_load_settings(&app, stderr) != 0) {
+        return EX_CONFIG;
+    }
+    if (action != APP_HEALTH && spec->check != NULL && spec->check(spec->context) != 0) {
         return EX_CONFIG;
     }
     if (action == APP_CHECK) {

@@ -20,6 +20,10 @@ struct tg_app_spec {
     const struct tg_setting *rows; /* the daemon's own */
     size_t row_count;
     void *settings; /* its settings struct, filled before start */
+    /* Settings are filled, nothing is open: judges what a row alone cannot (files, one setting
+     * against another). After one sentence on stderr a negative error, which is exit 78. Also run
+     * by --check-config. May be NULL. */
+    int (*check)(void *context);
     /* Bus connected and loop running soon: open stores, serve subjects, start timers. 0 or a
      * negative error (fatal). */
     int (*start)(struct tg_app *app, void *context);
