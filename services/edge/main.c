@@ -20,6 +20,7 @@ int main(int argc, char **argv)
         .rows = rows,
         .row_count = sizeof(rows) / sizeof(rows[0]),
         .settings = &edge.settings,
+        .check = edge_check,
         .start = edge_start,
         .ready = edge_ready,
         .drain = edge_drain,

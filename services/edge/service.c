@@ -101,7 +101,7 @@ static void on_lease_tick(void *context)
 
 static int bad_setting(const char *name, const char *value, const char *expected)
 {
-    fprintf(stderr, "TIDEGATE_EDGE_%s=\"%s\": expected %s\n", name, value, expected);
+    fprintf(stderr, "TIDEGATE_EDGE_%s=\"%s\" is refused; expected %s\n", name, value, expected);
     return TG_ERR_SETTING;
 }
 
@@ -197,8 +197,9 @@ static int read_keys(struct edge *edge)
     return error;
 }
 
-static int read_settings(struct edge *edge)
+int edge_check(void *context)
 {
+    struct edge *edge = context;
     int error = read_role(edge);
     if (error == 0) {
         error = read_origins(edge);
@@ -246,10 +247,7 @@ int edge_start(struct tg_app *app, void *context)
 {
     struct edge *edge = context;
     edge->app = app;
-    int error = read_settings(edge);
-    if (error == 0) {
-        error = hear(edge);
-    }
+    int error = hear(edge);
     if (error == 0) {
         error = listen_public(edge);
     }
