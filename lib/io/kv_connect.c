@@ -234,6 +234,7 @@ static void open_context(struct tg_kv *kv, const char *address)
     kv->redis = redis;
     kv->state = KV_GREETING;
     kv->drop_wanted = false;
+    kv->drop_status = TG_ERR_DISCONNECTED;
     kv->greeting_deadline_ms = uv_now(kv->loop) + kv->command_ms;
     if (redisAsyncSetConnectCallback(redis, on_connected) != REDIS_OK ||
         redisAsyncSetDisconnectCallback(redis, on_disconnected) != REDIS_OK || greet(kv) != 0) {
