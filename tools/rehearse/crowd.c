@@ -4,11 +4,13 @@
 #include "lib/io/now.h"
 #include "lib/pure/text.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BOARD_FRESH_US = 1000000, TRAILING = 2, TRIES_MAX = 100 };
+enum { BOARD_FRESH_US = 1000000, TRAILING = 2, TRIES_MAX = 100, DOORS_MS = 30000, KNOCK_MS = 200 };
 
 #define NOBODY UINT32_MAX
 
@@ -330,9 +332,28 @@ static void take_board(struct rehearse_crowd *crowd, const struct rehearse_reply
     }
 }
 
+static void begin(struct rehearse_crowd *crowd);
+
+/* Before the run: the answer to a knock. It counts for nothing; its buyer comes again like
+ * everybody. */
+static void on_knock_answered(struct rehearse_crowd *crowd, const struct rehearse_reply *reply)
+{
+    struct rehearse_answer answer;
+    struct rehearse_details details;
+    rehearse_read_answer(reply, &answer, &details);
+    rehearse_details_free(&details);
+    if (answer.heard == REHEARSE_HEARD_DONE) {
+        begin(crowd);
+    }
+}
+
 static void on_reply(void *context, const struct rehearse_reply *reply)
 {
     struct rehearse_crowd *crowd = context;
+    if (!crowd->doors_open) {
+        on_knock_answered(crowd, reply);
+        return;
+    }
     if (reply->request.ask == REHEARSE_ASK_BOARD) {
         take_board(crowd, reply);
         return;
@@ -432,6 +453,28 @@ static int prepare(struct rehearse_crowd *crowd)
     return rehearse_client_open(&spec, &crowd->client);
 }
 
+static void knock(uv_timer_t *timer)
+{
+    struct rehearse_crowd *crowd = timer->data;
+    if (tg_now_us() - crowd->begun_us > DOORS_MS * UINT64_C(1000)) {
+        uv_timer_stop(timer);
+        uv_stop(crowd->loop);
+        return;
+    }
+    const struct rehearse_request request = {.ask = REHEARSE_ASK_TICKET};
+    rehearse_client_ask(crowd->client, &request);
+}
+
+static void begin(struct rehearse_crowd *crowd)
+{
+    crowd->doors_open = true;
+    crowd->begun_us = tg_now_us();
+    crowd->begun = tg_now_wall();
+    int error = uv_timer_start(&crowd->timer, on_tick, REHEARSE_TICK_MS, REHEARSE_TICK_MS);
+    assert(error == 0); /* the timer is ours and the callback is there */
+    (void)error;
+}
+
 int rehearse_crowd_run(struct rehearse_crowd *crowd)
 {
     int error = prepare(crowd);
@@ -439,12 +482,15 @@ int rehearse_crowd_run(struct rehearse_crowd *crowd)
         return error;
     }
     crowd->begun_us = tg_now_us();
-    crowd->begun = tg_now_wall();
     uv_timer_init(crowd->loop, &crowd->timer);
     crowd->timer.data = crowd;
-    error = uv_timer_start(&crowd->timer, on_tick, REHEARSE_TICK_MS, REHEARSE_TICK_MS);
+    error = uv_timer_start(&crowd->timer, knock, 0, KNOCK_MS);
     if (error == 0) {
         uv_run(crowd->loop, UV_RUN_DEFAULT);
+    }
+    if (error == 0 && !crowd->doors_open) {
+        fprintf(stderr, "rehearse: the edge gives no tickets for this sale\n");
+        error = TG_ERR_TIMEOUT;
     }
     return error;
 }

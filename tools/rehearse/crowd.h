@@ -73,11 +73,14 @@ struct rehearse_crowd {
     uint64_t begun_us;
     struct tg_wall begun;
     uv_timer_t timer;
+    bool doors_open; /* the edge gives tickets: the run has begun */
     bool finished;
 };
 
-/* Plays the whole run on `loop`: returns when everybody has ended or the limit is reached. The
- * crowd stays readable until rehearse_crowd_free. */
+/* Plays the whole run on `loop`: first asks for a ticket until the edge gives one (a sale declared
+ * just now takes a moment to be known everywhere), then lets people come; returns when everybody
+ * has ended or the limit is reached, or TG_ERR_TIMEOUT when no ticket was given. The crowd stays
+ * readable until rehearse_crowd_free. */
 TG_MUST_CHECK int rehearse_crowd_run(struct rehearse_crowd *crowd);
 void rehearse_crowd_free(struct rehearse_crowd *crowd);
 
