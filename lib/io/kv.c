@@ -38,7 +38,8 @@ static void pending_end(struct kv_pending *pending, int status, const redisReply
 
 /* ---- scripts ---- */
 
-/* The first command that meets NOSCRIPT sends the source again; others sent before that need not. */
+/* The first command that meets NOSCRIPT sends the source again; others sent before that need not.
+ */
 static bool reload_wanted(struct tg_kv *kv, const struct kv_pending *pending)
 {
     for (size_t i = 0; i < KV_RELOADS; i++) {
@@ -61,19 +62,22 @@ static void on_loaded(redisAsyncContext *redis, void *raw_reply, void *data)
 }
 
 /* True when the command is on its way again. */
-static bool repeat_after_noscript(struct tg_kv *kv, struct kv_pending *pending, const redisReply *reply)
+static bool repeat_after_noscript(struct tg_kv *kv, struct kv_pending *pending,
+                                  const redisReply *reply)
 {
     static const char no_script[] = "NOSCRIPT";
     if (pending->script == NULL || reply->type != REDIS_REPLY_ERROR ||
         strncmp(reply->str, no_script, sizeof no_script - 1) != 0 || kv->state != KV_READY) {
         return false;
     }
-    if (reload_wanted(kv, pending) && redisAsyncCommand(kv->redis, on_loaded, NULL, "SCRIPT LOAD %s",
-                                                        pending->script->source) != REDIS_OK) {
+    if (reload_wanted(kv, pending) &&
+        redisAsyncCommand(kv->redis, on_loaded, NULL, "SCRIPT LOAD %s", pending->script->source) !=
+            REDIS_OK) {
         return false;
     }
     pending->script = NULL; /* once only */
-    if (redisAsyncFormattedCommand(kv->redis, on_reply, pending, pending->formatted, pending->formatted_length) != REDIS_OK) {
+    if (redisAsyncFormattedCommand(kv->redis, on_reply, pending, pending->formatted,
+                                   pending->formatted_length) != REDIS_OK) {
         return false;
     }
     pending_unlink(kv, pending);
@@ -99,7 +103,8 @@ static void on_reply(redisAsyncContext *redis, void *raw_reply, void *data)
     }
 }
 
-static int send_formatted(struct tg_kv *kv, struct kv_pending command, char *take_formatted, int length)
+static int send_formatted(struct tg_kv *kv, struct kv_pending command, char *take_formatted,
+                          int length)
 {
     struct kv_pending *pending = malloc(sizeof *pending);
     if (pending == NULL || length < 0) {
@@ -111,7 +116,8 @@ static int send_formatted(struct tg_kv *kv, struct kv_pending command, char *tak
     pending->kv = kv;
     pending->formatted = take_formatted;
     pending->formatted_length = (size_t)length;
-    if (redisAsyncFormattedCommand(kv->redis, on_reply, pending, take_formatted, (size_t)length) != REDIS_OK) {
+    if (redisAsyncFormattedCommand(kv->redis, on_reply, pending, take_formatted, (size_t)length) !=
+        REDIS_OK) {
         redisFreeCommand(take_formatted);
         free(pending);
         return TG_ERR_DISCONNECTED;
@@ -128,8 +134,8 @@ static int admit(const struct tg_kv *kv)
     return kv->in_flight >= kv->in_flight_max ? TG_ERR_FULL : 0;
 }
 
-int tg_kv_command(struct tg_kv *kv, int argc, const char *const *argv, const size_t *lengths, tg_kv_on_reply *on_reply_,
-                  void *context, uint64_t token)
+int tg_kv_command(struct tg_kv *kv, int argc, const char *const *argv, const size_t *lengths,
+                  tg_kv_on_reply *on_reply_, void *context, uint64_t token)
 {
     int error = admit(kv);
     if (error != 0) {
@@ -150,8 +156,9 @@ void tg_kv_script_prepare(struct tg_kv_script *script)
     }
 }
 
-int tg_kv_eval(struct tg_kv *kv, const struct tg_kv_script *script, int key_count, int argc, const char *const *argv,
-               const size_t *lengths, tg_kv_on_reply *on_reply_, void *context, uint64_t token)
+int tg_kv_eval(struct tg_kv *kv, const struct tg_kv_script *script, int key_count, int argc,
+               const char *const *argv, const size_t *lengths, tg_kv_on_reply *on_reply_,
+               void *context, uint64_t token)
 {
     int error = admit(kv);
     if (error != 0) {
@@ -168,7 +175,8 @@ int tg_kv_eval(struct tg_kv *kv, const struct tg_kv_script *script, int key_coun
     }
     char *formatted = NULL;
     int length = redisFormatCommandArgv(&formatted, argc + 3, full, full_lengths);
-    struct kv_pending command = {.on_reply = on_reply_, .context = context, .token = token, .script = script};
+    struct kv_pending command = {
+        .on_reply = on_reply_, .context = context, .token = token, .script = script};
     return send_formatted(kv, command, formatted, length);
 }
 

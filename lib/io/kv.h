@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Redis through hiredis on our loop: one pipelined connection with a deadline per command, automatic reconnect, embedded
- * scripts by SHA with one transparent reload. A command that times out or whose connection breaks is UNKNOWN: hiredis fails
- * everything outstanding with it (case-06). */
+ * Redis through hiredis on our loop: one pipelined connection with a deadline per command,
+ * automatic reconnect, embedded scripts by SHA with one transparent reload. A command that times
+ * out or whose connection breaks is UNKNOWN: hiredis fails everything outstanding with it
+ * (case-06). */
 #ifndef TG_IO_KV_H
 #define TG_IO_KV_H
 
@@ -41,12 +42,14 @@ size_t tg_kv_in_flight(const struct tg_kv *kv);
 /* Drops the connection and connects anew (after READONLY, a doubt about run_id, …). */
 void tg_kv_reconnect(struct tg_kv *kv);
 
-/* status: 0 and the reply (borrowed; REDIS_REPLY_ERROR is passed through), or TG_ERR_TIMEOUT / TG_ERR_DISCONNECTED (unknown). */
+/* status: 0 and the reply (borrowed; REDIS_REPLY_ERROR is passed through), or TG_ERR_TIMEOUT /
+ * TG_ERR_DISCONNECTED (unknown). */
 typedef void tg_kv_on_reply(void *context, uint64_t token, int status, const redisReply *reply);
 
 /* 0 (then on_reply is called exactly once), TG_ERR_DISCONNECTED or TG_ERR_FULL. */
-TG_MUST_CHECK int tg_kv_command(struct tg_kv *kv, int argc, const char *const *argv, const size_t *lengths,
-                                tg_kv_on_reply *on_reply, void *context, uint64_t token);
+TG_MUST_CHECK int tg_kv_command(struct tg_kv *kv, int argc, const char *const *argv,
+                                const size_t *lengths, tg_kv_on_reply *on_reply, void *context,
+                                uint64_t token);
 
 /* A script embedded at build time. */
 struct tg_kv_script {
@@ -56,8 +59,8 @@ struct tg_kv_script {
 };
 void tg_kv_script_prepare(struct tg_kv_script *script);
 /* EVALSHA; on NOSCRIPT loads and repeats once. argv = keys then arguments. */
-TG_MUST_CHECK int tg_kv_eval(struct tg_kv *kv, const struct tg_kv_script *script, int key_count, int argc,
-                             const char *const *argv, const size_t *lengths, tg_kv_on_reply *on_reply, void *context,
-                             uint64_t token);
+TG_MUST_CHECK int tg_kv_eval(struct tg_kv *kv, const struct tg_kv_script *script, int key_count,
+                             int argc, const char *const *argv, const size_t *lengths,
+                             tg_kv_on_reply *on_reply, void *context, uint64_t token);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Connecting: name look-up, hiredis on our loop with hooks of our own (the packaged adapter ignores poll errors, so that a
- * dead socket hangs for ever), greeting, and letting go. */
+ * Connecting: name look-up, hiredis on our loop with hooks of our own (the packaged adapter ignores
+ * poll errors, so that a dead socket hangs for ever), greeting, and letting go. */
 #include "lib/io/kv_internal.h"
 
 #include <assert.h>
@@ -33,7 +33,8 @@ static void poll_set(struct kv_poll *poll, int events)
         return;
     }
     poll->events = events;
-    int error = events != 0 ? uv_poll_start(&poll->handle, events, poll_ready) : uv_poll_stop(&poll->handle);
+    int error = events != 0 ? uv_poll_start(&poll->handle, events, poll_ready)
+                            : uv_poll_stop(&poll->handle);
     if (error != 0 && poll->kv != NULL) {
         poll->kv->drop_wanted = true;
     }
@@ -161,7 +162,8 @@ static void on_info(redisAsyncContext *redis, void *raw_reply, void *data)
     if (kv == NULL || reply == NULL || kv->state != KV_GREETING) {
         return;
     }
-    if (reply->type != REDIS_REPLY_STRING || kv_server_parse(reply->str, (size_t)reply->len, &kv->server) != 0) {
+    if (reply->type != REDIS_REPLY_STRING ||
+        kv_server_parse(reply->str, (size_t)reply->len, &kv->server) != 0) {
         kv->drop_wanted = true; /* no rights, loading, or not Redis */
         return;
     }
@@ -177,7 +179,8 @@ static int greet(struct tg_kv *kv)
 {
     int failed = 0;
     if (kv->url.password[0] != '\0' && kv->url.user[0] != '\0') {
-        failed |= redisAsyncCommand(kv->redis, on_accepted, NULL, "AUTH %s %s", kv->url.user, kv->url.password);
+        failed |= redisAsyncCommand(kv->redis, on_accepted, NULL, "AUTH %s %s", kv->url.user,
+                                    kv->url.password);
     } else if (kv->url.password[0] != '\0') {
         failed |= redisAsyncCommand(kv->redis, on_accepted, NULL, "AUTH %s", kv->url.password);
     }
@@ -194,7 +197,8 @@ static void retry_later(struct tg_kv *kv)
 {
     kv->state = KV_DOWN;
     kv->retry_at_ms = uv_now(kv->loop) + kv->backoff_ms;
-    kv->backoff_ms = kv->backoff_ms * 2 < KV_BACKOFF_MAX_MS ? kv->backoff_ms * 2 : KV_BACKOFF_MAX_MS;
+    kv->backoff_ms =
+        kv->backoff_ms * 2 < KV_BACKOFF_MAX_MS ? kv->backoff_ms * 2 : KV_BACKOFF_MAX_MS;
 }
 
 /* hiredis frees the context after either of these two. */
@@ -219,8 +223,8 @@ static void on_disconnected(const redisAsyncContext *redis, int status)
 
 static void open_context(struct tg_kv *kv, const char *address)
 {
-    redisAsyncContext *redis =
-        kv->url.path[0] != '\0' ? redisAsyncConnectUnix(kv->url.path) : redisAsyncConnect(address, kv->url.port);
+    redisAsyncContext *redis = kv->url.path[0] != '\0' ? redisAsyncConnectUnix(kv->url.path)
+                                                       : redisAsyncConnect(address, kv->url.port);
     if (redis == NULL) {
         retry_later(kv);
         return;
@@ -249,8 +253,10 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     kv->resolver_busy = false;
     if (status == 0 && found != NULL) {
         int error = found->ai_family == AF_INET6
-                        ? uv_ip6_name((const struct sockaddr_in6 *)(const void *)found->ai_addr, address, sizeof address)
-                        : uv_ip4_name((const struct sockaddr_in *)(const void *)found->ai_addr, address, sizeof address);
+                        ? uv_ip6_name((const struct sockaddr_in6 *)(const void *)found->ai_addr,
+                                      address, sizeof address)
+                        : uv_ip4_name((const struct sockaddr_in *)(const void *)found->ai_addr,
+                                      address, sizeof address);
         if (error != 0) {
             address[0] = '\0';
         }
@@ -269,7 +275,8 @@ void kv_connect(struct tg_kv *kv)
 {
     assert(kv->state == KV_DOWN && kv->redis == NULL);
     struct sockaddr_storage numeric;
-    if (kv->url.path[0] != '\0' || uv_ip4_addr(kv->url.host, 0, (struct sockaddr_in *)(void *)&numeric) == 0 ||
+    if (kv->url.path[0] != '\0' ||
+        uv_ip4_addr(kv->url.host, 0, (struct sockaddr_in *)(void *)&numeric) == 0 ||
         uv_ip6_addr(kv->url.host, 0, (struct sockaddr_in6 *)(void *)&numeric) == 0) {
         open_context(kv, kv->url.host);
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inside of lib/io/kv: one connection, its outstanding commands, its way back. Not for others to include. */
+ * The inside of lib/io/kv: one connection, its outstanding commands, its way back. Not for others
+ * to include. */
 #ifndef TG_IO_KV_INTERNAL_H
 #define TG_IO_KV_INTERNAL_H
 
@@ -8,20 +9,20 @@
 #include <hiredis/async.h>
 
 enum {
-    KV_TICK_MS = 20,          /* how late a deadline may be noticed */
+    KV_TICK_MS = 20, /* how late a deadline may be noticed */
     KV_BACKOFF_MIN_MS = 50,
     KV_BACKOFF_MAX_MS = 1000,
-    KV_RELOADS = 32,          /* scripts one process has */
-    KV_ARGUMENTS_MAX = 512,   /* keys and arguments of one script call */
+    KV_RELOADS = 32,        /* scripts one process has */
+    KV_ARGUMENTS_MAX = 512, /* keys and arguments of one script call */
     KV_SHA1_BYTES = 20
 };
 
 enum kv_state {
-    KV_DOWN,       /* waiting for the next attempt */
-    KV_RESOLVING,  /* a name is being looked up */
-    KV_GREETING,   /* connecting, AUTH, SELECT, INFO */
+    KV_DOWN,      /* waiting for the next attempt */
+    KV_RESOLVING, /* a name is being looked up */
+    KV_GREETING,  /* connecting, AUTH, SELECT, INFO */
     KV_READY,
-    KV_CLOSED      /* tg_kv_free was called */
+    KV_CLOSED /* tg_kv_free was called */
 };
 
 struct kv_url {
@@ -89,11 +90,14 @@ struct tg_kv {
 /* 0 or TG_ERR_MALFORMED. */
 TG_MUST_CHECK int kv_url_parse(const char *text, struct kv_url *out_url);
 
-/* Begins an attempt: look-up, connect, greeting. Failures end in KV_DOWN with the next attempt scheduled. */
+/* Begins an attempt: look-up, connect, greeting. Failures end in KV_DOWN with the next attempt
+ * scheduled. */
 void kv_connect(struct tg_kv *kv);
-/* Lets go of the connection: every outstanding command is told `status`, then on_change(NULL) if it had been usable. */
+/* Lets go of the connection: every outstanding command is told `status`, then on_change(NULL) if it
+ * had been usable. */
 void kv_drop(struct tg_kv *kv, int status);
-/* From INFO's text. 0, or TG_ERR_MALFORMED when something needed is missing, TG_ERR_DISCONNECTED while Redis is loading. */
+/* From INFO's text. 0, or TG_ERR_MALFORMED when something needed is missing, TG_ERR_DISCONNECTED
+ * while Redis is loading. */
 TG_MUST_CHECK int kv_server_parse(const char *info, size_t length, struct tg_kv_server *out_server);
 /* FIPS 180-4; Redis names scripts by it, nothing secret depends on it. */
 void kv_sha1(const char *data, size_t length, uint8_t out_digest[KV_SHA1_BYTES]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SHA-1 as FIPS 180-4 section 6.1 defines it: the name Redis gives a script. Never used for security. */
+ * SHA-1 as FIPS 180-4 section 6.1 defines it: the name Redis gives a script. Never used for
+ * security. */
 #include "lib/io/kv_internal.h"
 
 #include <string.h>
@@ -27,8 +28,8 @@ static void add_block(uint32_t state[5], const uint8_t block[64])
 {
     uint32_t w[80], v[5];
     for (unsigned t = 0; t < 16; t++) {
-        w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 | (uint32_t)block[4 * t + 2] << 8 |
-               block[4 * t + 3];
+        w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
+               (uint32_t)block[4 * t + 2] << 8 | block[4 * t + 3];
     }
     for (unsigned t = 16; t < 80; t++) {
         w[t] = rotate(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);

@@ -16,10 +16,12 @@ bool reserve_word_is(const struct reserve_answer *answer, size_t index, const ch
 bool reserve_word_number(const struct reserve_answer *answer, size_t index, int64_t *out_value)
 {
     return index < answer->count &&
-           tg_integer_parse(answer->words[index].text, answer->words[index].length, 0, NUMBER_MAX, out_value) == 0;
+           tg_integer_parse(answer->words[index].text, answer->words[index].length, 0, NUMBER_MAX,
+                            out_value) == 0;
 }
 
-bool reserve_word_copy(const struct reserve_answer *answer, size_t index, char *out_text, size_t capacity)
+bool reserve_word_copy(const struct reserve_answer *answer, size_t index, char *out_text,
+                       size_t capacity)
 {
     if (index >= answer->count || answer->words[index].length >= capacity) {
         return false;
@@ -32,13 +34,16 @@ bool reserve_word_copy(const struct reserve_answer *answer, size_t index, char *
     return true;
 }
 
-static bool take_record(const struct reserve_answer *answer, size_t index, struct reserve_hold_answer *hold)
+static bool take_record(const struct reserve_answer *answer, size_t index,
+                        struct reserve_hold_answer *hold)
 {
     return index < answer->count &&
-           tg_hold_record_parse(answer->words[index].text, answer->words[index].length, &hold->record) == 0;
+           tg_hold_record_parse(answer->words[index].text, answer->words[index].length,
+                                &hold->record) == 0;
 }
 
-static enum reserve_taken replay(const struct reserve_answer *answer, struct reserve_hold_answer *hold)
+static enum reserve_taken replay(const struct reserve_answer *answer,
+                                 struct reserve_hold_answer *hold)
 {
     if (reserve_word_is(answer, 1, "held") && take_record(answer, 2, hold)) {
         return RESERVE_TAKEN_REPLAY_HELD;
@@ -46,7 +51,8 @@ static enum reserve_taken replay(const struct reserve_answer *answer, struct res
     if (reserve_word_is(answer, 1, "settled")) {
         return RESERVE_TAKEN_REPLAY_SETTLED;
     }
-    return reserve_word_is(answer, 1, "released") ? RESERVE_TAKEN_REPLAY_RELEASED : RESERVE_TAKEN_DOUBT;
+    return reserve_word_is(answer, 1, "released") ? RESERVE_TAKEN_REPLAY_RELEASED
+                                                  : RESERVE_TAKEN_DOUBT;
 }
 
 static enum reserve_taken closed(const struct reserve_answer *answer)
@@ -57,16 +63,19 @@ static enum reserve_taken closed(const struct reserve_answer *answer)
     return reserve_word_is(answer, 1, "unproved") ? RESERVE_TAKEN_UNPROVED : RESERVE_TAKEN_PAUSED;
 }
 
-static enum reserve_taken limit(const struct reserve_answer *answer, struct reserve_hold_answer *hold)
+static enum reserve_taken limit(const struct reserve_answer *answer,
+                                struct reserve_hold_answer *hold)
 {
     if (!reserve_word_copy(answer, 1, hold->reservation, sizeof hold->reservation)) {
         return RESERVE_TAKEN_DOUBT;
     }
     size_t length = strlen(hold->reservation);
-    return length == 0 || tg_reservation_id_valid(hold->reservation, length) ? RESERVE_TAKEN_LIMIT : RESERVE_TAKEN_DOUBT;
+    return length == 0 || tg_reservation_id_valid(hold->reservation, length) ? RESERVE_TAKEN_LIMIT
+                                                                             : RESERVE_TAKEN_DOUBT;
 }
 
-static enum reserve_taken sold_out(const struct reserve_answer *answer, struct reserve_hold_answer *hold)
+static enum reserve_taken sold_out(const struct reserve_answer *answer,
+                                   struct reserve_hold_answer *hold)
 {
     int64_t stock = 0, held = 0;
     if (!reserve_word_number(answer, 1, &stock) || !reserve_word_number(answer, 2, &held)) {
@@ -76,14 +85,17 @@ static enum reserve_taken sold_out(const struct reserve_answer *answer, struct r
     return RESERVE_TAKEN_SOLD_OUT;
 }
 
-static enum reserve_taken read_words(const struct reserve_answer *answer, struct reserve_hold_answer *hold)
+static enum reserve_taken read_words(const struct reserve_answer *answer,
+                                     struct reserve_hold_answer *hold)
 {
     static const struct {
         const char *word;
         enum reserve_taken taken;
     } plain[] = {
-        {"mismatch", RESERVE_TAKEN_MISMATCH},         {"unknown_gate", RESERVE_TAKEN_UNKNOWN_GATE},
-        {"pass_expired", RESERVE_TAKEN_PASS_EXPIRED}, {"pass_used", RESERVE_TAKEN_PASS_USED},
+        {"mismatch", RESERVE_TAKEN_MISMATCH},
+        {"unknown_gate", RESERVE_TAKEN_UNKNOWN_GATE},
+        {"pass_expired", RESERVE_TAKEN_PASS_EXPIRED},
+        {"pass_used", RESERVE_TAKEN_PASS_USED},
     };
     if (reserve_word_is(answer, 0, "held")) {
         return take_record(answer, 1, hold) ? RESERVE_TAKEN_HELD : RESERVE_TAKEN_DOUBT;
@@ -156,15 +168,18 @@ static bool look_items(const struct reserve_answer *answer, struct reserve_look 
 {
     int64_t item_count = 0;
     if (!reserve_word_number(answer, LOOK_ITEMS_AT - 1, &item_count) || item_count < 1 ||
-        item_count > TG_MAX_ITEMS_PER_SALE || answer->count < (size_t)(LOOK_ITEMS_AT + item_count * LOOK_ITEM_WORDS)) {
+        item_count > TG_MAX_ITEMS_PER_SALE ||
+        answer->count < (size_t)(LOOK_ITEMS_AT + item_count * LOOK_ITEM_WORDS)) {
         return false;
     }
     look->item_count = (uint32_t)item_count;
     for (uint32_t i = 0; i < look->item_count; i++) {
         struct reserve_look_item *item = &look->items[i];
         size_t at = LOOK_ITEMS_AT + (size_t)i * LOOK_ITEM_WORDS;
-        if (!reserve_word_number(answer, at, &item->initial) || !reserve_word_number(answer, at + 1, &item->stock) ||
-            !reserve_word_number(answer, at + 2, &item->held) || !reserve_word_number(answer, at + 3, &item->settled) ||
+        if (!reserve_word_number(answer, at, &item->initial) ||
+            !reserve_word_number(answer, at + 1, &item->stock) ||
+            !reserve_word_number(answer, at + 2, &item->held) ||
+            !reserve_word_number(answer, at + 3, &item->settled) ||
             !reserve_word_number(answer, at + 4, &item->free_bits)) {
             return false;
         }
@@ -175,9 +190,11 @@ static bool look_items(const struct reserve_answer *answer, struct reserve_look 
 static void look_pauses(const struct reserve_answer *answer, struct reserve_look *look)
 {
     look->pause_count = 0;
-    for (size_t at = LOOK_ITEMS_AT + (size_t)look->item_count * LOOK_ITEM_WORDS; at < answer->count; at++) {
+    for (size_t at = LOOK_ITEMS_AT + (size_t)look->item_count * LOOK_ITEM_WORDS; at < answer->count;
+         at++) {
         if (look->pause_count < sizeof look->pauses / sizeof look->pauses[0] &&
-            reserve_word_copy(answer, at, look->pauses[look->pause_count], sizeof look->pauses[0])) {
+            reserve_word_copy(answer, at, look->pauses[look->pause_count],
+                              sizeof look->pauses[0])) {
             look->pause_count++;
         }
     }
@@ -189,7 +206,8 @@ bool reserve_answer_look(const struct reserve_answer *answer, struct reserve_loo
     if (answer->ending != RESERVE_ENDED) {
         return false;
     }
-    if (reserve_word_is(answer, 0, "unknown_gate") && reserve_word_number(answer, 1, &look.now_ms)) {
+    if (reserve_word_is(answer, 0, "unknown_gate") &&
+        reserve_word_number(answer, 1, &look.now_ms)) {
         *out_look = look;
         return true;
     }
@@ -197,11 +215,13 @@ bool reserve_answer_look(const struct reserve_answer *answer, struct reserve_loo
         !reserve_word_number(answer, 2, &look.epoch) ||
         !reserve_word_copy(answer, 3, look.run_id, sizeof look.run_id) ||
         !reserve_word_copy(answer, 4, look.replication_id, sizeof look.replication_id) ||
-        !reserve_word_number(answer, 6, &look.attested_until_ms) || !reserve_word_number(answer, 7, &look.limit) ||
-        !reserve_word_number(answer, 8, &look.sequence) || !reserve_word_number(answer, 10, &look.unacked) ||
+        !reserve_word_number(answer, 6, &look.attested_until_ms) ||
+        !reserve_word_number(answer, 7, &look.limit) ||
+        !reserve_word_number(answer, 8, &look.sequence) ||
+        !reserve_word_number(answer, 10, &look.unacked) ||
         !reserve_word_copy(answer, 13, look.loader, sizeof look.loader) ||
-        !reserve_word_number(answer, 14, &look.load_at_ms) || !reserve_word_number(answer, 15, &look.load_page) ||
-        !look_items(answer, &look)) {
+        !reserve_word_number(answer, 14, &look.load_at_ms) ||
+        !reserve_word_number(answer, 15, &look.load_page) || !look_items(answer, &look)) {
         return false;
     }
     look.known = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a gate script said, as checked data. An answer of another shape is BROKEN, never guessed. Pure. */
+ * What a gate script said, as checked data. An answer of another shape is BROKEN, never guessed.
+ * Pure. */
 #ifndef RESERVE_ANSWER_H
 #define RESERVE_ANSWER_H
 
@@ -14,10 +15,11 @@
 
 /* How a call of a script ended, before its words are looked at. */
 enum reserve_ending {
-    RESERVE_ENDED,    /* it answered */
-    RESERVE_UNKNOWN,  /* time-out or broken connection: it may have run */
-    RESERVE_NOT_RUN,  /* not connected, full, out of memory, read-only, loading: nothing was done */
-    RESERVE_BROKEN    /* an error: wrong type or garbage somewhere; nothing was written. The gate is in doubt */
+    RESERVE_ENDED,   /* it answered */
+    RESERVE_UNKNOWN, /* time-out or broken connection: it may have run */
+    RESERVE_NOT_RUN, /* not connected, full, out of memory, read-only, loading: nothing was done */
+    RESERVE_BROKEN /* an error: wrong type or garbage somewhere; nothing was written. The gate is in
+                      doubt */
 };
 
 enum { RESERVE_WORDS_MAX = 512 };
@@ -38,7 +40,8 @@ bool reserve_word_is(const struct reserve_answer *answer, size_t index, const ch
 /* A decimal of 0..2^53 - 1. */
 bool reserve_word_number(const struct reserve_answer *answer, size_t index, int64_t *out_value);
 /* A word of at most capacity - 1 bytes, NUL-terminated. */
-bool reserve_word_copy(const struct reserve_answer *answer, size_t index, char *out_text, size_t capacity);
+bool reserve_word_copy(const struct reserve_answer *answer, size_t index, char *out_text,
+                       size_t capacity);
 
 /* hold */
 enum reserve_taken {
@@ -61,9 +64,9 @@ enum reserve_taken {
 };
 struct reserve_hold_answer {
     enum reserve_taken taken;
-    bool final;                                    /* SOLD_OUT: nothing free and nothing held */
+    bool final;                                     /* SOLD_OUT: nothing free and nothing held */
     char reservation[TG_RESERVATION_ID_LENGTH + 1]; /* LIMIT; may be empty */
-    struct tg_hold_record record;                  /* HELD, REPLAY_HELD */
+    struct tg_hold_record record;                   /* HELD, REPLAY_HELD */
 };
 /* Everything unreadable is DOUBT. */
 void reserve_answer_hold(const struct reserve_answer *answer, struct reserve_hold_answer *out_hold);
@@ -84,14 +87,15 @@ struct reserve_look_item {
     int64_t initial, stock, held, settled, free_bits;
 };
 struct reserve_look {
-    bool known;   /* false: there is no such gate */
+    bool known; /* false: there is no such gate */
     bool armed;
     int64_t now_ms, attested_until_ms, load_at_ms, load_page, sequence, limit, epoch;
     int64_t unacked;
     char run_id[41], replication_id[41], loader[40];
     uint32_t item_count;
     struct reserve_look_item items[TG_MAX_ITEMS_PER_SALE];
-    uint32_t pause_count; /* as many as are there; at most TG_MAX_PAUSES + TG_MAX_LIFTED ids are told */
+    uint32_t
+        pause_count; /* as many as are there; at most TG_MAX_PAUSES + TG_MAX_LIFTED ids are told */
     char pauses[TG_MAX_PAUSES + TG_MAX_LIFTED][TG_BASE32_ID_LENGTH + 1];
 };
 /* False: of another shape. */

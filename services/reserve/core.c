@@ -20,7 +20,8 @@ static struct reserve_action *append(struct script *script, enum reserve_action_
 /* Ends the flow with a refusal. */
 static void refuse(struct reserve_flow *flow, struct script *script, enum tg_reason reason)
 {
-    struct reserve_action *action = append(script, flow->resend ? RESERVE_DO_END : RESERVE_DO_ANSWER);
+    struct reserve_action *action =
+        append(script, flow->resend ? RESERVE_DO_END : RESERVE_DO_ANSWER);
     action->outcome.reason = reason;
     flow->stage = RESERVE_STAGE_FREE;
 }
@@ -32,16 +33,19 @@ static void copy_reservation(char out_text[TG_RESERVATION_ID_LENGTH + 1], const 
 }
 
 /* Ends the flow with the reservation. */
-static void grant(struct reserve_flow *flow, struct script *script, const struct reserve_ledger_answer *ledger)
+static void grant(struct reserve_flow *flow, struct script *script,
+                  const struct reserve_ledger_answer *ledger)
 {
-    struct reserve_action *action = append(script, flow->resend ? RESERVE_DO_END : RESERVE_DO_ANSWER);
+    struct reserve_action *action =
+        append(script, flow->resend ? RESERVE_DO_END : RESERVE_DO_ANSWER);
     struct reserve_outcome *outcome = &action->outcome;
     outcome->replayed = flow->replayed;
     outcome->expires_ms = ledger->expires_ms;
     copy_reservation(outcome->reservation, flow->reservation);
     bool told = ledger->unit_count > 0;
     outcome->unit_count = told ? ledger->unit_count : flow->record.unit_count;
-    memcpy(outcome->units, told ? ledger->units : flow->record.units, outcome->unit_count * sizeof outcome->units[0]);
+    memcpy(outcome->units, told ? ledger->units : flow->record.units,
+           outcome->unit_count * sizeof outcome->units[0]);
     flow->stage = RESERVE_STAGE_FREE;
 }
 
@@ -63,7 +67,8 @@ static enum tg_reason closed_reason(enum tg_phase phase)
     return TG_REASON_SALE_PAUSED;
 }
 
-static void record(struct reserve_flow *flow, struct script *script, const struct reserve_hold_answer *gate)
+static void record(struct reserve_flow *flow, struct script *script,
+                   const struct reserve_hold_answer *gate)
 {
     flow->record = gate->record;
     flow->stage = RESERVE_STAGE_RECORD;
@@ -77,7 +82,8 @@ static void refuse_closed(struct reserve_flow *flow, struct script *script)
     script->actions[script->count - 1].outcome.final = flow->phase == TG_PHASE_SOLD_OUT;
 }
 
-static void on_gate(struct reserve_flow *flow, struct script *script, const struct reserve_hold_answer *gate)
+static void on_gate(struct reserve_flow *flow, struct script *script,
+                    const struct reserve_hold_answer *gate)
 {
     switch (gate->taken) {
     case RESERVE_TAKEN_REPLAY_HELD:
@@ -129,7 +135,8 @@ static void on_gate(struct reserve_flow *flow, struct script *script, const stru
     }
 }
 
-static void on_known(struct reserve_flow *flow, struct script *script, const struct reserve_ledger_answer *ledger)
+static void on_known(struct reserve_flow *flow, struct script *script,
+                     const struct reserve_ledger_answer *ledger)
 {
     switch (ledger->state) {
     case RESERVE_STATE_PENDING:
@@ -166,7 +173,8 @@ static void on_refused(struct reserve_flow *flow, struct script *script, enum tg
     }
 }
 
-static void on_ledger(struct reserve_flow *flow, struct script *script, const struct reserve_ledger_answer *ledger)
+static void on_ledger(struct reserve_flow *flow, struct script *script,
+                      const struct reserve_ledger_answer *ledger)
 {
     switch (ledger->recorded) {
     case RESERVE_RECORDED_NEW:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One hold on its way: gate, ledger, answer. Pure: events and actions are plain data; no clock, no heap, no I/O. A flow that
- * began always ends with exactly one answer (or none for a re-sent record, which nobody waits for). An outcome that is not
- * known is answered try_again: the same Idempotency-Key finds out. */
+ * One hold on its way: gate, ledger, answer. Pure: events and actions are plain data; no clock, no
+ * heap, no I/O. A flow that began always ends with exactly one answer (or none for a re-sent
+ * record, which nobody waits for). An outcome that is not known is answered try_again: the same
+ * Idempotency-Key finds out. */
 #ifndef RESERVE_CORE_H
 #define RESERVE_CORE_H
 
@@ -11,7 +12,7 @@
 
 struct reserve_demand {
     uint32_t item;
-    uint32_t any;         /* how many of any units */
+    uint32_t any; /* how many of any units */
     uint32_t named_count;
     uint32_t named[TG_MAX_UNITS_PER_HOLD];
 };
@@ -32,14 +33,14 @@ struct reserve_request {
 
 enum reserve_stage {
     RESERVE_STAGE_FREE,
-    RESERVE_STAGE_GATE,    /* the hold script runs */
-    RESERVE_STAGE_RECORD,  /* the ledger is asked to record */
-    RESERVE_STAGE_READ     /* the ledger is asked what became of it */
+    RESERVE_STAGE_GATE,   /* the hold script runs */
+    RESERVE_STAGE_RECORD, /* the ledger is asked to record */
+    RESERVE_STAGE_READ    /* the ledger is asked what became of it */
 };
 
 struct reserve_flow {
     enum reserve_stage stage;
-    bool resend;      /* nobody waits for the answer */
+    bool resend; /* nobody waits for the answer */
     bool replayed;
     enum tg_phase phase; /* when it began: what "not open" means */
     char reservation[TG_RESERVATION_ID_LENGTH + 1];
@@ -53,7 +54,13 @@ enum reserve_recorded {
     RESERVE_RECORDED_REFUSED, /* `reason` */
     RESERVE_RECORDED_UNKNOWN
 };
-enum reserve_state { RESERVE_STATE_UNKNOWN, RESERVE_STATE_PENDING, RESERVE_STATE_CONFIRMED, RESERVE_STATE_EXPIRED, RESERVE_STATE_CANCELLED };
+enum reserve_state {
+    RESERVE_STATE_UNKNOWN,
+    RESERVE_STATE_PENDING,
+    RESERVE_STATE_CONFIRMED,
+    RESERVE_STATE_EXPIRED,
+    RESERVE_STATE_CANCELLED
+};
 struct reserve_ledger_answer {
     enum reserve_recorded recorded;
     enum tg_reason reason;
@@ -63,12 +70,24 @@ struct reserve_ledger_answer {
     struct tg_unit_ref units[TG_MAX_UNITS_PER_HOLD];
 };
 
-enum reserve_event_kind { RESERVE_EVENT_BEGIN, RESERVE_EVENT_RESEND, RESERVE_EVENT_GATE, RESERVE_EVENT_RECORDED, RESERVE_EVENT_READ };
+enum reserve_event_kind {
+    RESERVE_EVENT_BEGIN,
+    RESERVE_EVENT_RESEND,
+    RESERVE_EVENT_GATE,
+    RESERVE_EVENT_RECORDED,
+    RESERVE_EVENT_READ
+};
 struct reserve_event {
     enum reserve_event_kind kind;
     union {
-        struct { const struct reserve_request *request; enum tg_phase phase; } begin;
-        struct { const char *reservation; const struct tg_hold_record *record; } resend;
+        struct {
+            const struct reserve_request *request;
+            enum tg_phase phase;
+        } begin;
+        struct {
+            const char *reservation;
+            const struct tg_hold_record *record;
+        } resend;
         const struct reserve_hold_answer *gate;
         const struct reserve_ledger_answer *ledger; /* RECORDED, READ */
     };

@@ -21,9 +21,9 @@ static bool fresh(const struct reserve_care_view *view)
 bool reserve_care_armed(const struct reserve_care *care, const struct reserve_care_view *view)
 {
     const struct reserve_look *look = &care->look;
-    return care->looked && look->known && look->armed && view->run_id != NULL && view->sale->armed &&
-           (uint64_t)look->epoch == view->sale->epoch && strcmp(look->run_id, view->run_id) == 0 &&
-           strcmp(look->run_id, view->sale->run_id) == 0;
+    return care->looked && look->known && look->armed && view->run_id != NULL &&
+           view->sale->armed && (uint64_t)look->epoch == view->sale->epoch &&
+           strcmp(look->run_id, view->run_id) == 0 && strcmp(look->run_id, view->sale->run_id) == 0;
 }
 
 /* ---- pauses ---- */
@@ -40,7 +40,8 @@ static bool names(const struct tg_pause *pauses, uint32_t count, const char *id)
 
 bool reserve_care_lifts(const struct tg_sale *sale, const char *id)
 {
-    if (names(sale->pauses, sale->pause_count, id) || names(sale->own_pauses, sale->own_pause_count, id)) {
+    if (names(sale->pauses, sale->pause_count, id) ||
+        names(sale->own_pauses, sale->own_pause_count, id)) {
         return false;
     }
     for (uint32_t i = 0; i < sale->lifted_count; i++) {
@@ -88,7 +89,8 @@ static bool lift_wanted(const struct reserve_look *look, const struct tg_sale *s
 
 /* ---- loading ---- */
 
-static void give_up(struct reserve_care *care, const struct reserve_care_view *view, int64_t pause_ms)
+static void give_up(struct reserve_care *care, const struct reserve_care_view *view,
+                    int64_t pause_ms)
 {
     care->stage = RESERVE_CARE_IDLE;
     care->retry_at.ms = view->now.ms + pause_ms;
@@ -122,7 +124,8 @@ static void tell(struct reserve_care *care, const char *replication_id, struct s
     append(script, RESERVE_CARE_DO_TELL);
 }
 
-static void begin_load(struct reserve_care *care, const struct reserve_care_view *view, struct script *script)
+static void begin_load(struct reserve_care *care, const struct reserve_care_view *view,
+                       struct script *script)
 {
     care->epoch = view->sale->epoch;
     if (!care->look.known || !care->look.armed) {
@@ -132,7 +135,8 @@ static void begin_load(struct reserve_care *care, const struct reserve_care_view
         /* Whoever armed it did not live to tell. */
         tell(care, care->look.replication_id, script);
     } else {
-        give_up(care, view, RESERVE_CARE_FOREIGN_MS); /* armed on another run of Redis: only a rebuild helps */
+        give_up(care, view,
+                RESERVE_CARE_FOREIGN_MS); /* armed on another run of Redis: only a rebuild helps */
     }
 }
 
@@ -142,7 +146,8 @@ static void fetch(struct reserve_care *care, struct script *script)
     append(script, RESERVE_CARE_DO_FETCH);
 }
 
-static void on_fetched(struct reserve_care *care, const struct reserve_care_event *event, struct script *script)
+static void on_fetched(struct reserve_care *care, const struct reserve_care_event *event,
+                       struct script *script)
 {
     care->last_page = event->end;
     if (event->rows == 0) {
@@ -175,14 +180,16 @@ static bool goes_on(struct reserve_care *care, const struct reserve_care_view *v
     if (care->stage != expected) {
         return false;
     }
-    if (event->result != RESERVE_RESULT_FAILED && view->sale->epoch == care->epoch && view->run_id != NULL) {
+    if (event->result != RESERVE_RESULT_FAILED && view->sale->epoch == care->epoch &&
+        view->run_id != NULL) {
         return true;
     }
     give_up(care, view, RESERVE_CARE_RETRY_MS);
     return false;
 }
 
-static void on_begun(struct reserve_care *care, const struct reserve_care_event *event, struct script *script)
+static void on_begun(struct reserve_care *care, const struct reserve_care_event *event,
+                     struct script *script)
 {
     if (event->result == RESERVE_RESULT_ARMED_ALREADY) {
         tell(care, event->replication_id, script);
@@ -273,7 +280,8 @@ size_t reserve_care_step(struct reserve_care *care, const struct reserve_care_vi
         break;
     case RESERVE_CARE_TOLD:
         if (care->stage == RESERVE_CARE_TELL) {
-            give_up(care, view, RESERVE_CARE_RETRY_MS); /* done, or tried again if the state does not say so by then */
+            give_up(care, view, RESERVE_CARE_RETRY_MS); /* done, or tried again if the state does
+                                                           not say so by then */
         }
         break;
     }

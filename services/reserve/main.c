@@ -6,23 +6,24 @@ static struct reserve_service service;
 
 static const struct tg_setting rows[] = {
 #define TG_SETTINGS_OF struct reserve_settings
+#include "lib/io/config_end.h"
 #include "lib/io/config_rows.h"
 #include "services/reserve/settings.def"
-#include "lib/io/config_end.h"
 };
 
 int main(int argc, char **argv)
 {
-    const struct tg_app_spec spec = {.name = "reserve",
-                                     .summary = "The gate: takes, extends, settles and releases units. Only writer of Redis.",
-                                     .rows = rows,
-                                     .row_count = sizeof rows / sizeof rows[0],
-                                     .settings = &service.settings,
-                                     .start = reserve_service_start,
-                                     .ready = reserve_service_ready,
-                                     .drain = reserve_service_drain,
-                                     .busy = reserve_service_busy,
-                                     .stop = reserve_service_stop,
-                                     .context = &service};
+    const struct tg_app_spec spec = {
+        .name = "reserve",
+        .summary = "The gate: takes, extends, settles and releases units. Only writer of Redis.",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof rows[0],
+        .settings = &service.settings,
+        .start = reserve_service_start,
+        .ready = reserve_service_ready,
+        .drain = reserve_service_drain,
+        .busy = reserve_service_busy,
+        .stop = reserve_service_stop,
+        .context = &service};
     return tg_app_main(argc, argv, &spec);
 }

@@ -9,7 +9,18 @@
 enum { TAKEOVER_MS = 5000, DUE_PAGE = 100 };
 
 /* Positions in reserve_keys.text. */
-enum { KEY_CTL, KEY_PAUSES, KEY_HELD, KEY_UNACKED, KEY_SETTLED, KEY_RELEASED, KEY_BUYERS, KEY_USED, KEY_LOG, KEY_FREE };
+enum {
+    KEY_CTL,
+    KEY_PAUSES,
+    KEY_HELD,
+    KEY_UNACKED,
+    KEY_SETTLED,
+    KEY_RELEASED,
+    KEY_BUYERS,
+    KEY_USED,
+    KEY_LOG,
+    KEY_FREE
+};
 
 const char *reserve_script_name(enum reserve_script script)
 {
@@ -25,17 +36,19 @@ void reserve_keys_make(const char *sale, uint32_t shard, uint64_t epoch, uint32_
                        struct reserve_keys *out_keys)
 {
     static const enum tg_gate_key order[RESERVE_PLAIN_KEYS] = {
-        TG_GATE_KEY_CTL,      TG_GATE_KEY_PAUSES, TG_GATE_KEY_HELD, TG_GATE_KEY_UNACKED, TG_GATE_KEY_SETTLED,
-        TG_GATE_KEY_RELEASED, TG_GATE_KEY_BUYERS, TG_GATE_KEY_USED, TG_GATE_KEY_LOG,
+        TG_GATE_KEY_CTL,     TG_GATE_KEY_PAUSES,  TG_GATE_KEY_HELD,
+        TG_GATE_KEY_UNACKED, TG_GATE_KEY_SETTLED, TG_GATE_KEY_RELEASED,
+        TG_GATE_KEY_BUYERS,  TG_GATE_KEY_USED,    TG_GATE_KEY_LOG,
     };
     out_keys->epoch = epoch;
     out_keys->item_count = item_count;
     for (uint32_t i = 0; i < RESERVE_PLAIN_KEYS; i++) {
-        out_keys->lengths[i] = tg_gate_key_format(sale, shard, epoch, order[i], 0, out_keys->text[i]);
+        out_keys->lengths[i] =
+            tg_gate_key_format(sale, shard, epoch, order[i], 0, out_keys->text[i]);
     }
     for (uint32_t i = 0; i < item_count; i++) {
-        out_keys->lengths[KEY_FREE + i] =
-            tg_gate_key_format(sale, shard, epoch, TG_GATE_KEY_FREE, i, out_keys->text[KEY_FREE + i]);
+        out_keys->lengths[KEY_FREE + i] = tg_gate_key_format(sale, shard, epoch, TG_GATE_KEY_FREE,
+                                                             i, out_keys->text[KEY_FREE + i]);
     }
 }
 
@@ -93,7 +106,8 @@ static void add_signed(struct reserve_call *call, int64_t value)
 
 static void add_base64url(struct reserve_call *call, const uint8_t *data, size_t length)
 {
-    add_own(call, tg_base64url_encode(data, length, own_room(call, TG_BASE64URL_LENGTH(length) + 1)));
+    add_own(call,
+            tg_base64url_encode(data, length, own_room(call, TG_BASE64URL_LENGTH(length) + 1)));
 }
 
 static void add_key(struct reserve_call *call, const struct reserve_keys *keys, uint32_t index)
@@ -141,7 +155,8 @@ static void add_named(struct reserve_call *call, const struct reserve_demand *de
 }
 
 void reserve_call_hold(struct reserve_call *out_call, const struct reserve_keys *keys,
-                       const struct reserve_request *request, const struct reserve_hold_terms *terms)
+                       const struct reserve_request *request,
+                       const struct reserve_hold_terms *terms)
 {
     begin(out_call, RESERVE_SCRIPT_HOLD);
     add_keys(out_call, keys, RESERVE_PLAIN_KEYS);
@@ -167,8 +182,8 @@ void reserve_call_hold(struct reserve_call *out_call, const struct reserve_keys 
     }
 }
 
-void reserve_call_acknowledge(struct reserve_call *out_call, const struct reserve_gate_name *gate, const char *reservation,
-                              int64_t deadline_ms)
+void reserve_call_acknowledge(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                              const char *reservation, int64_t deadline_ms)
 {
     begin(out_call, RESERVE_SCRIPT_ACKNOWLEDGE);
     add_keys(out_call, gate->keys, RESERVE_PLAIN_KEYS);
@@ -178,8 +193,8 @@ void reserve_call_acknowledge(struct reserve_call *out_call, const struct reserv
     add_signed(out_call, deadline_ms);
 }
 
-void reserve_call_obey(struct reserve_call *out_call, const struct reserve_gate_name *gate, enum reserve_script script,
-                       const char *reservation, int64_t deadline_ms)
+void reserve_call_obey(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                       enum reserve_script script, const char *reservation, int64_t deadline_ms)
 {
     begin(out_call, script);
     add_every_key(out_call, gate->keys);
@@ -206,7 +221,8 @@ void reserve_call_attest(struct reserve_call *out_call, const struct reserve_gat
     add_signed(out_call, attestation->lease_ms);
 }
 
-void reserve_call_trim(struct reserve_call *out_call, const struct reserve_gate_name *gate, uint64_t stored_sequence)
+void reserve_call_trim(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                       uint64_t stored_sequence)
 {
     begin(out_call, RESERVE_SCRIPT_TRIM);
     add_key(out_call, gate->keys, KEY_CTL);
@@ -216,8 +232,8 @@ void reserve_call_trim(struct reserve_call *out_call, const struct reserve_gate_
     add_unsigned(out_call, stored_sequence);
 }
 
-void reserve_call_due(struct reserve_call *out_call, const struct reserve_gate_name *gate, const char *cursor,
-                      int64_t left_above_ms, int64_t left_up_to_ms)
+void reserve_call_due(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                      const char *cursor, int64_t left_above_ms, int64_t left_up_to_ms)
 {
     begin(out_call, RESERVE_SCRIPT_DUE);
     add_key(out_call, gate->keys, KEY_CTL);
@@ -260,7 +276,8 @@ void reserve_call_lift_id(struct reserve_call *call, const char *id)
     add_text(call, id);
 }
 
-static void begin_load(struct reserve_call *call, const struct reserve_loader *loader, const char *what)
+static void begin_load(struct reserve_call *call, const struct reserve_loader *loader,
+                       const char *what)
 {
     begin(call, RESERVE_SCRIPT_LOAD);
     add_every_key(call, loader->keys);
@@ -270,7 +287,8 @@ static void begin_load(struct reserve_call *call, const struct reserve_loader *l
     add_text(call, loader->run_id);
 }
 
-void reserve_call_load_begin(struct reserve_call *out_call, const struct reserve_loader *loader, const struct tg_sale *sale)
+void reserve_call_load_begin(struct reserve_call *out_call, const struct reserve_loader *loader,
+                             const struct tg_sale *sale)
 {
     begin_load(out_call, loader, "begin");
     add_unsigned(out_call, sale->limit_per_buyer);
@@ -280,7 +298,8 @@ void reserve_call_load_begin(struct reserve_call *out_call, const struct reserve
     }
 }
 
-void reserve_call_load_page(struct reserve_call *out_call, const struct reserve_loader *loader, uint32_t page)
+void reserve_call_load_page(struct reserve_call *out_call, const struct reserve_loader *loader,
+                            uint32_t page)
 {
     begin_load(out_call, loader, "page");
     add_unsigned(out_call, page);

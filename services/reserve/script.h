@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of the gate scripts: keys and arguments in the order their headers say. Pure; a call borrows what it is given until it
- * was run. */
+ * Calls of the gate scripts: keys and arguments in the order their headers say. Pure; a call
+ * borrows what it is given until it was run. */
 #ifndef RESERVE_SCRIPT_H
 #define RESERVE_SCRIPT_H
 
@@ -19,7 +19,8 @@ const char *reserve_script_name(enum reserve_script script);
 enum {
     RESERVE_GATE_FORMAT = 1,
     RESERVE_SEAL_BYTES = 48,
-    RESERVE_PLAIN_KEYS = 9, /* ctl pauses held unacked settled released buyers used log; then free:ITEM */
+    RESERVE_PLAIN_KEYS =
+        9, /* ctl pauses held unacked settled released buyers used log; then free:ITEM */
     RESERVE_CALL_WORDS = 256
 };
 
@@ -52,28 +53,31 @@ struct reserve_hold_terms {
     int64_t provisional_ms; /* hold + grace */
 };
 void reserve_call_hold(struct reserve_call *out_call, const struct reserve_keys *keys,
-                       const struct reserve_request *request, const struct reserve_hold_terms *terms);
+                       const struct reserve_request *request,
+                       const struct reserve_hold_terms *terms);
 
 /* Who speaks to which gate. */
 struct reserve_gate_name {
     const struct reserve_keys *keys;
     const char *seal, *source;
 };
-void reserve_call_acknowledge(struct reserve_call *out_call, const struct reserve_gate_name *gate, const char *reservation,
-                              int64_t deadline_ms);
+void reserve_call_acknowledge(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                              const char *reservation, int64_t deadline_ms);
 /* script: SETTLE, RELEASE or EXTEND (deadline used there only). */
-void reserve_call_obey(struct reserve_call *out_call, const struct reserve_gate_name *gate, enum reserve_script script,
-                       const char *reservation, int64_t deadline_ms);
+void reserve_call_obey(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                       enum reserve_script script, const char *reservation, int64_t deadline_ms);
 struct reserve_attestation {
     const char *run_id, *replication_id;
     int64_t gate_time_ms, lease_ms;
 };
 void reserve_call_attest(struct reserve_call *out_call, const struct reserve_gate_name *gate,
                          const struct reserve_attestation *attestation);
-void reserve_call_trim(struct reserve_call *out_call, const struct reserve_gate_name *gate, uint64_t stored_sequence);
-/* Holds with more than left_above_ms and at most left_up_to_ms to go. `cursor` as in the last answer, "0" to begin. */
-void reserve_call_due(struct reserve_call *out_call, const struct reserve_gate_name *gate, const char *cursor,
-                      int64_t left_above_ms, int64_t left_up_to_ms);
+void reserve_call_trim(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                       uint64_t stored_sequence);
+/* Holds with more than left_above_ms and at most left_up_to_ms to go. `cursor` as in the last
+ * answer, "0" to begin. */
+void reserve_call_due(struct reserve_call *out_call, const struct reserve_gate_name *gate,
+                      const char *cursor, int64_t left_above_ms, int64_t left_up_to_ms);
 void reserve_call_look(struct reserve_call *out_call, const struct reserve_keys *keys);
 /* Ids are added one by one with reserve_call_pause_id and reserve_call_lift_id. */
 void reserve_call_pause(struct reserve_call *out_call, const struct reserve_keys *keys);
@@ -85,9 +89,11 @@ struct reserve_loader {
     const struct reserve_keys *keys;
     const char *instance, *run_id, *replication_id;
 };
-void reserve_call_load_begin(struct reserve_call *out_call, const struct reserve_loader *loader, const struct tg_sale *sale);
+void reserve_call_load_begin(struct reserve_call *out_call, const struct reserve_loader *loader,
+                             const struct tg_sale *sale);
 /* Rows are added with reserve_call_load_row; at most TG_MAX_SNAPSHOT_PAGE. */
-void reserve_call_load_page(struct reserve_call *out_call, const struct reserve_loader *loader, uint32_t page);
+void reserve_call_load_page(struct reserve_call *out_call, const struct reserve_loader *loader,
+                            uint32_t page);
 /* state: "held", "settled" or "released". Texts are borrowed. */
 void reserve_call_load_row(struct reserve_call *call, const char *state, const char *reservation,
                            const struct reserve_word *packed);

@@ -70,7 +70,8 @@ static void store_changed(void *context, bool usable)
 {
     const struct reserve_service *service = context;
     if (usable) {
-        tg_log(TG_LOG_INFO, "gate.connected", TG_TEXT_FIELD("run_id", service->store->run_id(service->store)),
+        tg_log(TG_LOG_INFO, "gate.connected",
+               TG_TEXT_FIELD("run_id", service->store->run_id(service->store)),
                TG_NUMBER_FIELD("noeviction", service->store->noeviction(service->store)));
     } else {
         tg_log(TG_LOG_WARN, "gate.disconnected");
@@ -85,12 +86,15 @@ static int serve(struct reserve_service *service)
         enum tg_message subject;
         tg_bus_handler *handler;
     } served[] = {
-        {TG_MESSAGE_RESERVE_HOLD, reserve_hold_serve},     {TG_MESSAGE_RESERVE_OBEY, reserve_obey_serve},
-        {TG_MESSAGE_RESERVE_DUE, reserve_due_serve},       {TG_MESSAGE_RESERVE_ATTEST, reserve_attest_serve},
+        {TG_MESSAGE_RESERVE_HOLD, reserve_hold_serve},
+        {TG_MESSAGE_RESERVE_OBEY, reserve_obey_serve},
+        {TG_MESSAGE_RESERVE_DUE, reserve_due_serve},
+        {TG_MESSAGE_RESERVE_ATTEST, reserve_attest_serve},
         {TG_MESSAGE_RESERVE_TRIM, reserve_trim_serve},
     };
     for (size_t i = 0; i < sizeof served / sizeof served[0]; i++) {
-        int error = tg_bus_serve(tg_app_bus(service->app), served[i].subject, served[i].handler, service);
+        int error =
+            tg_bus_serve(tg_app_bus(service->app), served[i].subject, served[i].handler, service);
         if (error != 0) {
             return error;
         }
@@ -132,8 +136,8 @@ int reserve_service_start(struct tg_app *app, void *context)
         error = reserve_hold_open(service);
     }
     if (error == 0) {
-        error = reserve_store_redis_open(tg_app_loop(app), service->settings.redis_url, store_changed, service,
-                                         &service->store);
+        error = reserve_store_redis_open(tg_app_loop(app), service->settings.redis_url,
+                                         store_changed, service, &service->store);
     }
     const struct tg_sales_spec spec = {.keys_folder = service->settings.keys,
                                        .on_change = reserve_care_sale_changed,

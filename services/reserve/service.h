@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The shell of the reserve daemon: subjects, store, timers. service.c starts and serves; service_hold.c carries holds and
- * re-sent records, service_care.c one sale's gate, service_obey.c what sweeper and invariant ask. */
+ * The shell of the reserve daemon: subjects, store, timers. service.c starts and serves;
+ * service_hold.c carries holds and re-sent records, service_care.c one sale's gate, service_obey.c
+ * what sweeper and invariant ask. */
 #ifndef RESERVE_SERVICE_H
 #define RESERVE_SERVICE_H
 
@@ -19,11 +20,11 @@ enum {
     RESERVE_RESEND_EVERY_MS = 500,
     RESERVE_LOAD_EVERY_MS = 250,
     RESERVE_PROBE_STALE_MS = 2000,
-    RESERVE_RESENDS_MAX = 128,   /* re-sent records in progress */
+    RESERVE_RESENDS_MAX = 128, /* re-sent records in progress */
     RESERVE_OBEY_JOBS = 64,
     RESERVE_DUE_JOBS = 16,
-    RESERVE_ASKS = 64,           /* attest and trim in progress */
-    RESERVE_DUE_PAGES_MAX = 200  /* pages of unacknowledged holds read for one request */
+    RESERVE_ASKS = 64,          /* attest and trim in progress */
+    RESERVE_DUE_PAGES_MAX = 200 /* pages of unacknowledged holds read for one request */
 };
 
 /* One hold in progress; `number` tells its successor in the same place apart. */
@@ -36,6 +37,14 @@ struct reserve_carried {
     uint8_t user[TG_MAX_USER_BYTES];
     size_t user_length;
     struct tg_bus_incoming *incoming; /* NULL: re-sent */
+    char traceparent[TG_TRACEPARENT_LENGTH + 1];
+};
+
+/* An acknowledgement on its way to the gate; told in the log once it is done. */
+struct reserve_acknowledgement {
+    uint64_t number;
+    uint32_t sale;
+    char reservation[TG_RESERVATION_ID_LENGTH + 1];
     char traceparent[TG_TRACEPARENT_LENGTH + 1];
 };
 
@@ -94,7 +103,9 @@ struct reserve_service {
     struct reserve_carried *carried;           /* TG_MAX_HOLDS_IN_PROGRESS */
     uint32_t *free_carried;
     uint32_t free_carried_count, resends;
-    uint64_t carried_numbers, job_numbers;
+    uint64_t carried_numbers, acknowledged_numbers, job_numbers;
+    /* A ring: the store answers at most as many as it has in flight. */
+    struct reserve_acknowledgement acknowledgements[TG_MAX_GATE_IN_FLIGHT];
     struct reserve_obey_job obey_jobs[RESERVE_OBEY_JOBS];
     struct reserve_due_job due_jobs[RESERVE_DUE_JOBS];
     struct reserve_ask asks[RESERVE_ASKS];
@@ -111,7 +122,8 @@ void reserve_service_stop(void *context);
 
 /* Index of a sale in the table, or -1 when it is not known. */
 int reserve_sale_index(const struct reserve_service *service, const char *name);
-/* The keys of the sale's present epoch, made when they changed. NULL: the sale has no definition. */
+/* The keys of the sale's present epoch, made when they changed. NULL: the sale has no definition.
+ */
 const struct reserve_keys *reserve_sale_keys(struct reserve_service *service, uint32_t index);
 /* Seal of the connected Redis; false while there is none. */
 bool reserve_present_seal(const struct reserve_service *service, char out_seal[RESERVE_SEAL_BYTES]);
@@ -124,11 +136,13 @@ void reserve_hold_resend_tick(void *context);
 void reserve_care_tick(void *context);
 void reserve_care_load_tick(void *context);
 void reserve_care_sale_changed(void *context, struct tg_sale *sale);
-const char *reserve_care_command(void *context, struct tg_sale *sale, const Tidegate__V1__Command *command);
-/* Looks at once: the stock turned to or from nothing. */
-void reserve_care_look_now(struct reserve_service *service, uint32_t index);
+const char *reserve_care_command(void *context, struct tg_sale *sale,
+                                 const Tidegate__V1__Command *command);
+/* Somebody was told sold out (empty), or units came back: looks at once where that is news. */
+void reserve_care_stock_turned(struct reserve_service *service, uint32_t index, bool empty);
 /* Closes the gate. id NULL: a new one. */
-void reserve_care_pause(struct reserve_service *service, uint32_t index, const char *id, const char *cause);
+void reserve_care_pause(struct reserve_service *service, uint32_t index, const char *id,
+                        const char *cause);
 
 void reserve_obey_serve(void *context, struct tg_bus_incoming *take_incoming);
 void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming);

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-static void feed(struct reserve_service *service, uint32_t index, const struct reserve_care_event *event,
-                 const Tidegate__V1__SnapshotReply *rows);
+static void feed(struct reserve_service *service, uint32_t index,
+                 const struct reserve_care_event *event, const Tidegate__V1__SnapshotReply *rows);
 
 static struct reserve_care_view view_of(struct reserve_service *service, uint32_t index)
 {
@@ -52,7 +52,8 @@ static void publish_stock(struct reserve_service *service, uint32_t index)
     bool armed = reserve_care_armed(care, &view);
     struct reserve_stock stock;
     reserve_wire_stock(view.sale, &care->look, armed, &stock);
-    if (tg_bus_publish(tg_app_bus(service->app), TG_MESSAGE_GATE_STOCK, view.sale->name, &stock.message.base) != 0) {
+    if (tg_bus_publish(tg_app_bus(service->app), TG_MESSAGE_GATE_STOCK, view.sale->name,
+                       &stock.message.base) != 0) {
         tg_metric_add(TG_METRIC_BUS_CALL_FAILURES, "disconnected", 1);
     }
     if (!armed) {
@@ -77,11 +78,13 @@ static void on_paused(void *context, uint64_t token, const struct reserve_answer
     const struct reserve_service *service = context;
     if (answer->ending != RESERVE_ENDED) {
         /* Tried again with the next look; until then our own view keeps the sale closed. */
-        tg_log(TG_LOG_WARN, "gate.pause_unsure", TG_TEXT_FIELD("sale", tg_sales_at(service->sales, (size_t)token)->name));
+        tg_log(TG_LOG_WARN, "gate.pause_unsure",
+               TG_TEXT_FIELD("sale", tg_sales_at(service->sales, (size_t)token)->name));
     }
 }
 
-void reserve_care_pause(struct reserve_service *service, uint32_t index, const char *id, const char *cause)
+void reserve_care_pause(struct reserve_service *service, uint32_t index, const char *id,
+                        const char *cause)
 {
     const struct reserve_keys *keys = reserve_sale_keys(service, index);
     char new_id[TG_BASE32_ID_LENGTH + 1];
@@ -89,7 +92,8 @@ void reserve_care_pause(struct reserve_service *service, uint32_t index, const c
         tg_command_new_id(new_id);
         id = new_id;
     }
-    tg_log(TG_LOG_ERROR, "gate.paused", TG_TEXT_FIELD("sale", tg_sales_at(service->sales, index)->name),
+    tg_log(TG_LOG_ERROR, "gate.paused",
+           TG_TEXT_FIELD("sale", tg_sales_at(service->sales, index)->name),
            TG_TEXT_FIELD("pause", id), TG_TEXT_FIELD("cause", cause));
     if (keys == NULL) {
         return;
@@ -137,7 +141,8 @@ static void lift_pauses(struct reserve_service *service, uint32_t index)
     for (uint32_t i = 0; i < look->pause_count; i++) {
         if (reserve_care_lifts(sale, look->pauses[i])) {
             reserve_call_lift_id(&call, look->pauses[i]);
-            tg_log(TG_LOG_INFO, "gate.lifted", TG_TEXT_FIELD("sale", sale->name), TG_TEXT_FIELD("pause", look->pauses[i]));
+            tg_log(TG_LOG_INFO, "gate.lifted", TG_TEXT_FIELD("sale", sale->name),
+                   TG_TEXT_FIELD("pause", look->pauses[i]));
         }
     }
     reserve_store_run(service->store, &call, on_lifted, service, index);
@@ -145,16 +150,18 @@ static void lift_pauses(struct reserve_service *service, uint32_t index)
 
 /* ---- loading ---- */
 
-static void log_failure(struct reserve_service *service, uint32_t index, const char *step, const char *why)
+static void log_failure(struct reserve_service *service, uint32_t index, const char *step,
+                        const char *why)
 {
-    tg_log(TG_LOG_WARN, "gate.load_failed", TG_TEXT_FIELD("sale", tg_sales_at(service->sales, index)->name),
+    tg_log(TG_LOG_WARN, "gate.load_failed",
+           TG_TEXT_FIELD("sale", tg_sales_at(service->sales, index)->name),
            TG_TEXT_FIELD("step", step), TG_TEXT_FIELD("why", why));
 }
 
 /* The gate's answer to one step of the chain. `word`: what it says when the step is done. */
 static struct reserve_care_event step_event(struct reserve_service *service, uint32_t index,
-                                            const struct reserve_answer *answer, enum reserve_care_event_kind kind,
-                                            const char *word)
+                                            const struct reserve_answer *answer,
+                                            enum reserve_care_event_kind kind, const char *word)
 {
     struct reserve_care_event event = {.kind = kind, .result = RESERVE_RESULT_FAILED};
     if (answer->ending == RESERVE_ENDED && reserve_word_is(answer, 0, word)) {
@@ -162,7 +169,8 @@ static struct reserve_care_event step_event(struct reserve_service *service, uin
         return event;
     }
     char why[64] = "no answer";
-    if (answer->ending == RESERVE_ENDED && !reserve_word_copy(answer, answer->count > 1 ? 1 : 0, why, sizeof why)) {
+    if (answer->ending == RESERVE_ENDED &&
+        !reserve_word_copy(answer, answer->count > 1 ? 1 : 0, why, sizeof why)) {
         memcpy(why, "refused", sizeof "refused");
     }
     if (!reserve_word_is(answer, 0, "busy")) {
@@ -172,11 +180,13 @@ static struct reserve_care_event step_event(struct reserve_service *service, uin
 }
 
 /* "armed RUN_ID REPLICATION_ID" on this very Redis. */
-static bool armed_here(struct reserve_service *service, const struct reserve_answer *answer, char out_replication_id[41])
+static bool armed_here(struct reserve_service *service, const struct reserve_answer *answer,
+                       char out_replication_id[41])
 {
     const char *run_id = service->store->run_id(service->store);
-    return answer->ending == RESERVE_ENDED && run_id != NULL && reserve_word_is(answer, 0, "armed") &&
-           reserve_word_is(answer, 1, run_id) && reserve_word_copy(answer, 2, out_replication_id, 41);
+    return answer->ending == RESERVE_ENDED && run_id != NULL &&
+           reserve_word_is(answer, 0, "armed") && reserve_word_is(answer, 1, run_id) &&
+           reserve_word_copy(answer, 2, out_replication_id, 41);
 }
 
 static void on_begun(void *context, uint64_t token, const struct reserve_answer *answer)
@@ -196,13 +206,15 @@ static void on_begun(void *context, uint64_t token, const struct reserve_answer 
 
 static void on_paged(void *context, uint64_t token, const struct reserve_answer *answer)
 {
-    const struct reserve_care_event event = step_event(context, (uint32_t)token, answer, RESERVE_CARE_PAGED, "loaded");
+    const struct reserve_care_event event =
+        step_event(context, (uint32_t)token, answer, RESERVE_CARE_PAGED, "loaded");
     feed(context, (uint32_t)token, &event, NULL);
 }
 
 static void on_finished(void *context, uint64_t token, const struct reserve_answer *answer)
 {
-    const struct reserve_care_event event = step_event(context, (uint32_t)token, answer, RESERVE_CARE_FINISHED, "verified");
+    const struct reserve_care_event event =
+        step_event(context, (uint32_t)token, answer, RESERVE_CARE_FINISHED, "verified");
     feed(context, (uint32_t)token, &event, NULL);
 }
 
@@ -210,7 +222,8 @@ static void on_armed(void *context, uint64_t token, const struct reserve_answer 
 {
     struct reserve_service *service = context;
     char replication_id[41];
-    struct reserve_care_event event = step_event(service, (uint32_t)token, answer, RESERVE_CARE_ARMED, "armed");
+    struct reserve_care_event event =
+        step_event(service, (uint32_t)token, answer, RESERVE_CARE_ARMED, "armed");
     event.replication_id = replication_id;
     if (!armed_here(service, answer, replication_id)) {
         event.result = RESERVE_RESULT_FAILED;
@@ -219,12 +232,14 @@ static void on_armed(void *context, uint64_t token, const struct reserve_answer 
 }
 
 /* False: the chain cannot go on now; it is told as a failure of the step by `on_answer`. */
-static bool loader_of(struct reserve_service *service, uint32_t index, struct reserve_loader *out_loader)
+static bool loader_of(struct reserve_service *service, uint32_t index,
+                      struct reserve_loader *out_loader)
 {
-    *out_loader = (struct reserve_loader){.keys = reserve_sale_keys(service, index),
-                                          .instance = tg_app_instance(service->app),
-                                          .run_id = service->store->run_id(service->store),
-                                          .replication_id = service->store->replication_id(service->store)};
+    *out_loader =
+        (struct reserve_loader){.keys = reserve_sale_keys(service, index),
+                                .instance = tg_app_instance(service->app),
+                                .run_id = service->store->run_id(service->store),
+                                .replication_id = service->store->replication_id(service->store)};
     return out_loader->keys != NULL && out_loader->run_id != NULL &&
            out_loader->keys->epoch == service->by_sale[index].care.epoch;
 }
@@ -245,7 +260,8 @@ static bool add_rows(struct reserve_call *call, const Tidegate__V1__SnapshotRepl
     return true;
 }
 
-static void run_page(struct reserve_service *service, uint32_t index, const Tidegate__V1__SnapshotReply *rows)
+static void run_page(struct reserve_service *service, uint32_t index,
+                     const Tidegate__V1__SnapshotReply *rows)
 {
     char packed[TG_MAX_SNAPSHOT_PAGE][TG_HOLD_RECORD_BYTES];
     struct reserve_loader loader;
@@ -269,10 +285,12 @@ static void on_fetched(void *context, uint64_t token, int status, const Protobuf
 {
     struct reserve_service *service = context;
     const Tidegate__V1__SnapshotReply *rows = (const Tidegate__V1__SnapshotReply *)reply;
-    struct reserve_care_event event = {.kind = RESERVE_CARE_FETCHED, .result = RESERVE_RESULT_FAILED};
+    struct reserve_care_event event = {.kind = RESERVE_CARE_FETCHED,
+                                       .result = RESERVE_RESULT_FAILED};
     if (status != 0 || rows->reason[0] != '\0' || rows->n_rows > TG_MAX_SNAPSHOT_PAGE ||
         (rows->n_rows == 0 && !rows->end)) {
-        log_failure(service, (uint32_t)token, "snapshot", status != 0 ? tg_error_text(status) : rows->reason);
+        log_failure(service, (uint32_t)token, "snapshot",
+                    status != 0 ? tg_error_text(status) : rows->reason);
     } else {
         event.result = RESERVE_RESULT_DONE;
         event.rows = (uint32_t)rows->n_rows;
@@ -292,8 +310,8 @@ static void run_fetch(struct reserve_service *service, uint32_t index)
     request.epoch = care->epoch;
     request.after = care->after;
     request.limit = TG_MAX_SNAPSHOT_PAGE;
-    int error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_SNAPSHOT, name, &request.base, "", TG_MAX_CALL_MS,
-                            on_fetched, service, index);
+    int error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_SNAPSHOT, name,
+                            &request.base, "", TG_MAX_CALL_MS, on_fetched, service, index);
     if (error != 0) {
         on_fetched(service, index, error, NULL);
     }
@@ -305,11 +323,13 @@ static void on_told(void *context, uint64_t token, int status, const ProtobufCMe
     const Tidegate__V1__ArmedReply *told = (const Tidegate__V1__ArmedReply *)reply;
     const struct reserve_care_event event = {.kind = RESERVE_CARE_TOLD};
     if (status == 0 && told->reason[0] == '\0') {
-        tg_log(TG_LOG_INFO, "gate.armed", TG_TEXT_FIELD("sale", tg_sales_at(service->sales, (size_t)token)->name),
+        tg_log(TG_LOG_INFO, "gate.armed",
+               TG_TEXT_FIELD("sale", tg_sales_at(service->sales, (size_t)token)->name),
                TG_NUMBER_FIELD("epoch", service->by_sale[token].care.epoch),
                TG_NUMBER_FIELD("rows", service->by_sale[token].loaded_rows));
     } else {
-        log_failure(service, (uint32_t)token, "tell", status != 0 ? tg_error_text(status) : told->reason);
+        log_failure(service, (uint32_t)token, "tell",
+                    status != 0 ? tg_error_text(status) : told->reason);
     }
     feed(service, (uint32_t)token, &event, NULL);
 }
@@ -325,15 +345,17 @@ static void run_tell(struct reserve_service *service, uint32_t index)
     request.epoch = care->epoch;
     request.run_id = (char *)(run_id != NULL ? run_id : "");
     request.replication_id = care->replication_id;
-    int error = run_id == NULL ? TG_ERR_DISCONNECTED
-                               : tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_ARMED, name, &request.base, "",
-                                             TG_MAX_CALL_MS, on_told, service, index);
+    int error = run_id == NULL
+                    ? TG_ERR_DISCONNECTED
+                    : tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_ARMED, name,
+                                  &request.base, "", TG_MAX_CALL_MS, on_told, service, index);
     if (error != 0) {
         on_told(service, index, error, NULL);
     }
 }
 
-static void run_load_step(struct reserve_service *service, uint32_t index, enum reserve_care_action action)
+static void run_load_step(struct reserve_service *service, uint32_t index,
+                          enum reserve_care_action action)
 {
     struct reserve_loader loader;
     struct reserve_call call;
@@ -398,8 +420,8 @@ static void act(struct reserve_service *service, uint32_t index, enum reserve_ca
     }
 }
 
-static void feed(struct reserve_service *service, uint32_t index, const struct reserve_care_event *event,
-                 const Tidegate__V1__SnapshotReply *rows)
+static void feed(struct reserve_service *service, uint32_t index,
+                 const struct reserve_care_event *event, const Tidegate__V1__SnapshotReply *rows)
 {
     enum reserve_care_action actions[RESERVE_CARE_ACTIONS_MAX];
     const struct reserve_care_view view = view_of(service, index);
@@ -409,14 +431,14 @@ static void feed(struct reserve_service *service, uint32_t index, const struct r
     }
 }
 
-void reserve_care_look_now(struct reserve_service *service, uint32_t index)
+void reserve_care_stock_turned(struct reserve_service *service, uint32_t index, bool empty)
 {
     const struct reserve_care *care = &service->by_sale[index].care;
     int64_t stock = 0;
     for (uint32_t i = 0; care->looked && i < care->look.item_count; i++) {
         stock += care->look.items[i].stock;
     }
-    if (stock > 0 || !care->looked) {
+    if (!care->looked || empty == (stock > 0)) {
         const struct reserve_care_event event = {.kind = RESERVE_CARE_TICK};
         feed(service, index, &event, NULL);
     }
@@ -448,7 +470,8 @@ void reserve_care_load_tick(void *context)
         load.requests = kept->requests;
         load.errors = kept->errors;
         load.in_flight = kept->in_progress;
-        if (tg_bus_publish(tg_app_bus(service->app), TG_MESSAGE_LOAD_RESERVE, name, &load.base) == 0) {
+        if (tg_bus_publish(tg_app_bus(service->app), TG_MESSAGE_LOAD_RESERVE, name, &load.base) ==
+            0) {
             kept->requests = 0;
             kept->errors = 0;
             memset(&kept->hold_us, 0, sizeof kept->hold_us);
@@ -461,13 +484,16 @@ void reserve_care_sale_changed(void *context, struct tg_sale *sale)
     struct reserve_service *service = context;
     int index = service->sales != NULL ? reserve_sale_index(service, sale->name) : -1;
     const struct reserve_care *care = index >= 0 ? &service->by_sale[index].care : NULL;
-    /* New pauses are written by the look's comparison at the latest; a change is no reason to wait for it. */
-    if (care != NULL && care->looked && care->look.known && care->look.pause_count < sale->pause_count + sale->own_pause_count) {
+    /* New pauses are written by the look's comparison at the latest; a change is no reason to wait
+     * for it. */
+    if (care != NULL && care->looked && care->look.known &&
+        care->look.pause_count < sale->pause_count + sale->own_pause_count) {
         write_pauses(service, (uint32_t)index);
     }
 }
 
-const char *reserve_care_command(void *context, struct tg_sale *sale, const Tidegate__V1__Command *command)
+const char *reserve_care_command(void *context, struct tg_sale *sale,
+                                 const Tidegate__V1__Command *command)
 {
     struct reserve_service *service = context;
     if (command->kind != TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE || sale == NULL) {

@@ -55,7 +55,8 @@ static struct reserve_carried *take_place(struct reserve_service *service, uint3
 static void leave_place(struct reserve_service *service, struct reserve_carried *carried)
 {
     service->by_sale[carried->sale].in_progress--;
-    service->free_carried[service->free_carried_count++] = (uint32_t)(carried->number % TG_MAX_HOLDS_IN_PROGRESS);
+    service->free_carried[service->free_carried_count++] =
+        (uint32_t)(carried->number % TG_MAX_HOLDS_IN_PROGRESS);
     carried->number = 0;
     carried->flow.stage = RESERVE_STAGE_FREE;
 }
@@ -79,8 +80,8 @@ static bool in_progress(const struct reserve_service *service, const char *reser
 
 /* ---- what the core wants ---- */
 
-static void feed(struct reserve_service *service, struct reserve_carried *carried, const struct reserve_event *event,
-                 const struct reserve_request *request);
+static void feed(struct reserve_service *service, struct reserve_carried *carried,
+                 const struct reserve_event *event, const struct reserve_request *request);
 
 static void on_gate(void *context, uint64_t token, const struct reserve_answer *answer)
 {
@@ -93,15 +94,17 @@ static void on_gate(void *context, uint64_t token, const struct reserve_answer *
     reserve_answer_hold(answer, &hold);
     struct tg_sale *sale = tg_sales_at(service->sales, carried->sale);
     if (hold.taken == RESERVE_TAKEN_HELD) {
-        tg_log_step("reservation.held", sale->name, carried->flow.reservation, carried->traceparent);
+        tg_log_step("reservation.held", sale->name, carried->flow.reservation,
+                    carried->traceparent);
     } else if (hold.taken == RESERVE_TAKEN_SOLD_OUT) {
-        reserve_care_look_now(service, carried->sale);
+        reserve_care_stock_turned(service, carried->sale, true);
     }
     const struct reserve_event event = {.kind = RESERVE_EVENT_GATE, .gate = &hold};
     feed(service, carried, &event, NULL);
 }
 
-static void run_hold(struct reserve_service *service, struct reserve_carried *carried, const struct reserve_request *request)
+static void run_hold(struct reserve_service *service, struct reserve_carried *carried,
+                     const struct reserve_request *request)
 {
     const struct tg_sale *sale = tg_sales_at(service->sales, carried->sale);
     const struct reserve_keys *keys = reserve_sale_keys(service, carried->sale);
@@ -152,8 +155,9 @@ static void run_record(struct reserve_service *service, struct reserve_carried *
     struct reserve_record_request request;
     reserve_wire_record(sale, carried->epoch, &carried->flow, &request);
     uint64_t number = carried->number;
-    int error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_RECORD, sale->name, &request.message.base,
-                            carried->traceparent, TG_MAX_CALL_MS, on_recorded, service, number);
+    int error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_RECORD, sale->name,
+                            &request.message.base, carried->traceparent, TG_MAX_CALL_MS,
+                            on_recorded, service, number);
     if (error != 0) {
         on_recorded(service, number, error, NULL);
     }
@@ -166,45 +170,64 @@ static void run_read(struct reserve_service *service, struct reserve_carried *ca
     request.reservation_id = carried->flow.reservation;
     request.user = (ProtobufCBinaryData){carried->user_length, carried->user};
     uint64_t number = carried->number;
-    int error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_READ, "", &request.base, carried->traceparent,
-                            TG_MAX_CALL_MS, on_read, service, number);
+    int error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_READ, "", &request.base,
+                            carried->traceparent, TG_MAX_CALL_MS, on_read, service, number);
     if (error != 0) {
         on_read(service, number, error, NULL);
     }
 }
 
-/* The outcome of an acknowledgement is of no importance: what stays unacknowledged is recorded again. */
+/* What stays unacknowledged is recorded again: nothing depends on this answer. */
 static void on_acknowledged(void *context, uint64_t token, const struct reserve_answer *answer)
 {
     struct reserve_service *service = context;
-    if (reserve_answer_obeyed(answer) == RESERVE_OBEYED_DOUBT) {
-        tg_log(TG_LOG_ERROR, "gate.doubt", TG_TEXT_FIELD("script", "acknowledge"),
-               TG_TEXT_FIELD("sale", tg_sales_at(service->sales, (size_t)token)->name));
+    const struct reserve_acknowledgement *told =
+        &service->acknowledgements[token % TG_MAX_GATE_IN_FLIGHT];
+    if (told->number != token) {
+        return;
+    }
+    const char *sale = tg_sales_at(service->sales, told->sale)->name;
+    enum reserve_obeyed obeyed = reserve_answer_obeyed(answer);
+    if (obeyed == RESERVE_OBEYED_DONE) {
+        tg_log_step("reservation.acknowledged", sale, told->reservation, told->traceparent);
+    } else if (obeyed == RESERVE_OBEYED_DOUBT) {
+        tg_log(TG_LOG_ERROR, "gate.doubt", TG_TEXT_FIELD("sale", sale),
+               TG_TEXT_FIELD("reservation", told->reservation),
+               TG_TEXT_FIELD("script", reserve_script_name(RESERVE_SCRIPT_ACKNOWLEDGE)));
     }
 }
 
-static void run_acknowledge(struct reserve_service *service, const struct reserve_carried *carried, int64_t deadline_ms)
+static void run_acknowledge(struct reserve_service *service, const struct reserve_carried *carried,
+                            int64_t deadline_ms)
 {
     const struct reserve_keys *keys = reserve_sale_keys(service, carried->sale);
     char seal[RESERVE_SEAL_BYTES];
     if (keys == NULL || keys->epoch != carried->epoch || !reserve_present_seal(service, seal)) {
         return;
     }
+    uint64_t number = ++service->acknowledged_numbers;
+    struct reserve_acknowledgement *told =
+        &service->acknowledgements[number % TG_MAX_GATE_IN_FLIGHT];
+    told->number = number;
+    told->sale = carried->sale;
+    memcpy(told->reservation, carried->flow.reservation, sizeof told->reservation);
+    memcpy(told->traceparent, carried->traceparent, sizeof told->traceparent);
     const struct reserve_gate_name gate = {keys, seal, tg_app_instance(service->app)};
     struct reserve_call call;
     reserve_call_acknowledge(&call, &gate, carried->flow.reservation, deadline_ms);
-    reserve_store_run(service->store, &call, on_acknowledged, service, carried->sale);
-    tg_log_step("reservation.acknowledged", tg_sales_at(service->sales, carried->sale)->name, carried->flow.reservation,
-                carried->traceparent);
+    reserve_store_run(service->store, &call, on_acknowledged, service, number);
 }
 
-static void run_pause(struct reserve_service *service, const struct reserve_carried *carried, enum reserve_pause_cause cause)
+static void run_pause(struct reserve_service *service, const struct reserve_carried *carried,
+                      enum reserve_pause_cause cause)
 {
     switch (cause) {
     case RESERVE_PAUSE_UNIT_CONFLICT:
         /* The ledger pauses with the same id: the reservation's, without its prefix. */
         reserve_care_pause(service, carried->sale,
-                           carried->flow.reservation + TG_RESERVATION_ID_LENGTH - TG_BASE32_ID_LENGTH, "unit_conflict");
+                           carried->flow.reservation + TG_RESERVATION_ID_LENGTH -
+                               TG_BASE32_ID_LENGTH,
+                           "unit_conflict");
         return;
     case RESERVE_PAUSE_DOUBT:
         reserve_care_pause(service, carried->sale, NULL, "doubt");
@@ -212,7 +235,8 @@ static void run_pause(struct reserve_service *service, const struct reserve_carr
     }
 }
 
-static void finish(struct reserve_service *service, struct reserve_carried *carried, const struct reserve_outcome *outcome)
+static void finish(struct reserve_service *service, struct reserve_carried *carried,
+                   const struct reserve_outcome *outcome)
 {
     struct reserve_sale *kept = &service->by_sale[carried->sale];
     if (carried->incoming == NULL) {
@@ -229,8 +253,8 @@ static void finish(struct reserve_service *service, struct reserve_carried *carr
     leave_place(service, carried);
 }
 
-static void act(struct reserve_service *service, struct reserve_carried *carried, const struct reserve_action *action,
-                const struct reserve_request *request)
+static void act(struct reserve_service *service, struct reserve_carried *carried,
+                const struct reserve_action *action, const struct reserve_request *request)
 {
     switch (action->kind) {
     case RESERVE_DO_HOLD:
@@ -256,8 +280,8 @@ static void act(struct reserve_service *service, struct reserve_carried *carried
 }
 
 /* The action that may end the flow comes last in every step. */
-static void feed(struct reserve_service *service, struct reserve_carried *carried, const struct reserve_event *event,
-                 const struct reserve_request *request)
+static void feed(struct reserve_service *service, struct reserve_carried *carried,
+                 const struct reserve_event *event, const struct reserve_request *request)
 {
     struct reserve_action actions[RESERVE_ACTIONS_MAX];
     size_t count = reserve_step(&carried->flow, event, actions);
@@ -279,10 +303,12 @@ static void refuse(struct tg_bus_incoming *take_incoming, enum tg_reason reason)
 void reserve_hold_serve(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct reserve_service *service = context;
-    const Tidegate__V1__HoldRequest *message = (const Tidegate__V1__HoldRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__HoldRequest *message =
+        (const Tidegate__V1__HoldRequest *)tg_bus_body(take_incoming);
     int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
     if (index < 0) {
-        refuse(take_incoming, tg_sales_known(service->sales) ? TG_REASON_SALE_UNKNOWN : TG_REASON_TRY_AGAIN);
+        refuse(take_incoming,
+               tg_sales_known(service->sales) ? TG_REASON_SALE_UNKNOWN : TG_REASON_TRY_AGAIN);
         return;
     }
     const struct tg_sale *sale = tg_sales_at(service->sales, (size_t)index);
@@ -298,7 +324,8 @@ void reserve_hold_serve(void *context, struct tg_bus_incoming *take_incoming)
         refuse(take_incoming, reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
         return;
     }
-    memcpy(carried->traceparent, tg_bus_traceparent(take_incoming), strlen(tg_bus_traceparent(take_incoming)) + 1);
+    memcpy(carried->traceparent, tg_bus_traceparent(take_incoming),
+           strlen(tg_bus_traceparent(take_incoming)) + 1);
     memcpy(carried->user, request.user, request.user_length);
     carried->user_length = request.user_length;
     carried->incoming = take_incoming;
@@ -312,7 +339,8 @@ void reserve_hold_serve(void *context, struct tg_bus_incoming *take_incoming)
 static void resend(struct reserve_service *service, uint32_t index, const char *reservation,
                    const struct tg_hold_record *record)
 {
-    if (service->resends >= RESERVE_RESENDS_MAX || service->draining || in_progress(service, reservation)) {
+    if (service->resends >= RESERVE_RESENDS_MAX || service->draining ||
+        in_progress(service, reservation)) {
         return;
     }
     struct reserve_carried *carried = take_place(service, index);
@@ -320,7 +348,8 @@ static void resend(struct reserve_service *service, uint32_t index, const char *
         return;
     }
     service->resends++;
-    const struct reserve_event event = {.kind = RESERVE_EVENT_RESEND, .resend = {reservation, record}};
+    const struct reserve_event event = {.kind = RESERVE_EVENT_RESEND,
+                                        .resend = {reservation, record}};
     feed(service, carried, &event, NULL);
 }
 
@@ -351,8 +380,8 @@ static void resend_page(struct reserve_service *service, uint32_t index)
     const struct tg_sale *sale = tg_sales_at(service->sales, index);
     const struct reserve_keys *keys = reserve_sale_keys(service, index);
     char seal[RESERVE_SEAL_BYTES];
-    if (kept->resend_busy || !kept->care.looked || kept->care.look.unacked == 0 || keys == NULL || !sale->armed ||
-        !reserve_present_seal(service, seal)) {
+    if (kept->resend_busy || !kept->care.looked || kept->care.look.unacked == 0 || keys == NULL ||
+        !sale->armed || !reserve_present_seal(service, seal)) {
         return;
     }
     if (kept->resend_cursor[0] == '\0') {
@@ -360,7 +389,8 @@ static void resend_page(struct reserve_service *service, uint32_t index)
     }
     const struct reserve_gate_name gate = {keys, seal, tg_app_instance(service->app)};
     struct reserve_call call;
-    reserve_call_due(&call, &gate, kept->resend_cursor, 0, sale->hold_ms + sale->grace_ms - RESERVE_RESEND_EVERY_MS);
+    reserve_call_due(&call, &gate, kept->resend_cursor, 0,
+                     sale->hold_ms + sale->grace_ms - RESERVE_RESEND_EVERY_MS);
     kept->resend_busy = true;
     reserve_store_run(service->store, &call, on_unacknowledged, service, index);
 }

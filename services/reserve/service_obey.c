@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What sweeper, ledger and invariant ask of the gate: obey, due, attest, trim. Every one names the epoch it rests on. */
+ * What sweeper, ledger and invariant ask of the gate: obey, due, attest, trim. Every one names the
+ * epoch it rests on. */
 #include "services/reserve/service.h"
 
 #include "lib/io/log.h"
@@ -8,8 +9,8 @@
 #include <string.h>
 
 /* The gate that is meant, or why nothing is tried. */
-static enum tg_reason gate_of(struct reserve_service *service, int index, uint64_t epoch, char seal[RESERVE_SEAL_BYTES],
-                              struct reserve_gate_name *out_gate)
+static enum tg_reason gate_of(struct reserve_service *service, int index, uint64_t epoch,
+                              char seal[RESERVE_SEAL_BYTES], struct reserve_gate_name *out_gate)
 {
     if (index < 0) {
         return tg_sales_known(service->sales) ? TG_REASON_SALE_UNKNOWN : TG_REASON_TRY_AGAIN;
@@ -52,7 +53,8 @@ static void obey_finish(struct reserve_service *service, struct reserve_obey_job
     service->jobs_busy--;
 }
 
-static void log_order(struct reserve_service *service, const struct reserve_obey_job *job, size_t at)
+static void log_order(struct reserve_service *service, const struct reserve_obey_job *job,
+                      size_t at)
 {
     const char *sale = tg_sales_at(service->sales, job->sale)->name;
     const char *event = job->orders[at].script == RESERVE_SCRIPT_SETTLE    ? "reservation.settled"
@@ -60,6 +62,9 @@ static void log_order(struct reserve_service *service, const struct reserve_obey
                                                                            : "reservation.extended";
     if (job->results[at] == RESERVE_OBEYED_DONE) {
         tg_log_step(event, sale, job->orders[at].reservation, tg_bus_traceparent(job->incoming));
+        if (job->orders[at].script == RESERVE_SCRIPT_RELEASE) {
+            reserve_care_stock_turned(service, job->sale, false);
+        }
     } else if (job->results[at] == RESERVE_OBEYED_DOUBT) {
         tg_log(TG_LOG_ERROR, "gate.doubt", TG_TEXT_FIELD("sale", sale),
                TG_TEXT_FIELD("reservation", job->orders[at].reservation),
@@ -86,8 +91,8 @@ static void on_obeyed(void *context, uint64_t token, const struct reserve_answer
     }
 }
 
-static void obey_refuse(struct reserve_service *service, struct tg_bus_incoming *take_incoming, int index,
-                        enum tg_reason reason)
+static void obey_refuse(struct reserve_service *service, struct tg_bus_incoming *take_incoming,
+                        int index, enum tg_reason reason)
 {
     Tidegate__V1__ObeyReply reply;
     tidegate__v1__obey_reply__init(&reply);
@@ -122,7 +127,8 @@ static bool read_orders(const Tidegate__V1__ObeyRequest *message, struct reserve
 void reserve_obey_serve(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct reserve_service *service = context;
-    const Tidegate__V1__ObeyRequest *message = (const Tidegate__V1__ObeyRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__ObeyRequest *message =
+        (const Tidegate__V1__ObeyRequest *)tg_bus_body(take_incoming);
     int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
     char seal[RESERVE_SEAL_BYTES];
     struct reserve_gate_name gate;
@@ -132,7 +138,8 @@ void reserve_obey_serve(void *context, struct tg_bus_incoming *take_incoming)
     }
     struct reserve_obey_job *job = reason == TG_REASON_NONE ? obey_job(service) : NULL;
     if (job == NULL) {
-        obey_refuse(service, take_incoming, index, reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
+        obey_refuse(service, take_incoming, index,
+                    reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
         return;
     }
     if (!read_orders(message, job)) {
@@ -148,14 +155,16 @@ void reserve_obey_serve(void *context, struct tg_bus_incoming *take_incoming)
     size_t count = job->count;
     for (size_t i = 0; i < count; i++) {
         struct reserve_call call;
-        reserve_call_obey(&call, &gate, job->orders[i].script, job->orders[i].reservation, job->orders[i].deadline_ms);
+        reserve_call_obey(&call, &gate, job->orders[i].script, job->orders[i].reservation,
+                          job->orders[i].deadline_ms);
         reserve_store_run(service->store, &call, on_obeyed, service, number * TG_MAX_PAGE + i);
     }
 }
 
 /* ---- due ---- */
 
-static void due_finish(struct reserve_service *service, struct reserve_due_job *job, enum tg_reason reason)
+static void due_finish(struct reserve_service *service, struct reserve_due_job *job,
+                       enum tg_reason reason)
 {
     Tidegate__V1__GateDueReply reply;
     Tidegate__V1__LapsedHold holds[TG_MAX_PAGE], *pointers[TG_MAX_PAGE];
@@ -181,7 +190,8 @@ static void due_finish(struct reserve_service *service, struct reserve_due_job *
 }
 
 /* A row that cannot be read is told and skipped: it must not keep the others from coming back. */
-static void due_take(struct reserve_service *service, struct reserve_due_job *job, const struct reserve_answer *answer)
+static void due_take(struct reserve_service *service, struct reserve_due_job *job,
+                     const struct reserve_answer *answer)
 {
     for (size_t i = 2; i + 1 < answer->count && job->count < job->limit; i += 2) {
         struct reserve_due_row *row = &job->rows[job->count];
@@ -191,7 +201,8 @@ static void due_take(struct reserve_service *service, struct reserve_due_job *jo
         if (named && tg_hold_record_parse(packed->text, packed->length, &row->record) == 0) {
             job->count++;
         } else {
-            tg_log(TG_LOG_ERROR, "gate.row_unreadable", TG_TEXT_FIELD("sale", tg_sales_at(service->sales, job->sale)->name),
+            tg_log(TG_LOG_ERROR, "gate.row_unreadable",
+                   TG_TEXT_FIELD("sale", tg_sales_at(service->sales, job->sale)->name),
                    TG_TEXT_FIELD("reservation", named ? row->reservation : ""));
         }
     }
@@ -212,12 +223,14 @@ static void on_due(void *context, uint64_t token, const struct reserve_answer *a
     }
     if (answer->ending != RESERVE_ENDED || !reserve_word_is(answer, 0, "due") ||
         !reserve_word_copy(answer, 1, job->cursor, sizeof job->cursor)) {
-        due_finish(service, job, answer->ending == RESERVE_BROKEN ? TG_REASON_DOUBT : TG_REASON_TRY_AGAIN);
+        due_finish(service, job,
+                   answer->ending == RESERVE_BROKEN ? TG_REASON_DOUBT : TG_REASON_TRY_AGAIN);
         return;
     }
     due_take(service, job, answer);
     job->pages++;
-    if (strcmp(job->cursor, "0") == 0 || job->count == job->limit || job->pages >= RESERVE_DUE_PAGES_MAX) {
+    if (strcmp(job->cursor, "0") == 0 || job->count == job->limit ||
+        job->pages >= RESERVE_DUE_PAGES_MAX) {
         due_finish(service, job, TG_REASON_NONE);
     } else {
         due_page(service, job);
@@ -252,7 +265,8 @@ static struct reserve_due_job *due_job(struct reserve_service *service)
 void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct reserve_service *service = context;
-    const Tidegate__V1__GateDueRequest *message = (const Tidegate__V1__GateDueRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__GateDueRequest *message =
+        (const Tidegate__V1__GateDueRequest *)tg_bus_body(take_incoming);
     int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
     char seal[RESERVE_SEAL_BYTES];
     struct reserve_gate_name gate;
@@ -261,7 +275,8 @@ void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming)
     if (job == NULL) {
         Tidegate__V1__GateDueReply reply;
         tidegate__v1__gate_due_reply__init(&reply);
-        reply.reason = (char *)tg_reason_code(reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
+        reply.reason =
+            (char *)tg_reason_code(reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
         reply.epoch = epoch_of(service, index);
         tg_bus_reply(take_incoming, &reply.base);
         return;
@@ -269,7 +284,8 @@ void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming)
     const struct tg_sale *sale = tg_sales_at(service->sales, (size_t)index);
     job->incoming = take_incoming;
     job->sale = (uint32_t)index;
-    job->limit = message->limit >= 1 && message->limit <= TG_MAX_PAGE ? message->limit : TG_MAX_PAGE;
+    job->limit =
+        message->limit >= 1 && message->limit <= TG_MAX_PAGE ? message->limit : TG_MAX_PAGE;
     job->count = 0;
     job->pages = 0;
     job->epoch = sale->epoch;
@@ -280,7 +296,8 @@ void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming)
 
 /* ---- attest and trim: one call, one answer ---- */
 
-static void ask_answer(struct tg_bus_incoming *take_incoming, bool trim, enum tg_reason reason, int64_t until_ms)
+static void ask_answer(struct tg_bus_incoming *take_incoming, bool trim, enum tg_reason reason,
+                       int64_t until_ms)
 {
     if (trim) {
         Tidegate__V1__TrimReply reply;
@@ -309,7 +326,8 @@ static void on_asked(void *context, uint64_t token, const struct reserve_answer 
         reason = TG_REASON_DOUBT;
     } else if (answer->ending == RESERVE_ENDED && reserve_word_is(answer, 0, "unknown_gate")) {
         reason = TG_REASON_UNKNOWN_GATE;
-    } else if (answer->ending == RESERVE_ENDED && reserve_word_is(answer, 0, ask->trim ? "done" : "attested") &&
+    } else if (answer->ending == RESERVE_ENDED &&
+               reserve_word_is(answer, 0, ask->trim ? "done" : "attested") &&
                reserve_word_number(answer, 1, &until_ms)) {
         reason = TG_REASON_NONE;
     }
@@ -319,8 +337,8 @@ static void on_asked(void *context, uint64_t token, const struct reserve_answer 
 }
 
 /* Runs the call and answers `take_incoming` when it ends. */
-static void ask_run(struct reserve_service *service, struct tg_bus_incoming *take_incoming, bool trim,
-                    const struct reserve_call *call)
+static void ask_run(struct reserve_service *service, struct tg_bus_incoming *take_incoming,
+                    bool trim, const struct reserve_call *call)
 {
     for (uint64_t i = 0; i < RESERVE_ASKS; i++) {
         struct reserve_ask *ask = &service->asks[i];
@@ -338,7 +356,8 @@ static void ask_run(struct reserve_service *service, struct tg_bus_incoming *tak
 void reserve_attest_serve(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct reserve_service *service = context;
-    const Tidegate__V1__AttestRequest *message = (const Tidegate__V1__AttestRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__AttestRequest *message =
+        (const Tidegate__V1__AttestRequest *)tg_bus_body(take_incoming);
     int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
     char seal[RESERVE_SEAL_BYTES];
     struct reserve_gate_name gate;
@@ -363,7 +382,8 @@ void reserve_attest_serve(void *context, struct tg_bus_incoming *take_incoming)
 void reserve_trim_serve(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct reserve_service *service = context;
-    const Tidegate__V1__TrimRequest *message = (const Tidegate__V1__TrimRequest *)tg_bus_body(take_incoming);
+    const Tidegate__V1__TrimRequest *message =
+        (const Tidegate__V1__TrimRequest *)tg_bus_body(take_incoming);
     int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
     char seal[RESERVE_SEAL_BYTES];
     struct reserve_gate_name gate;

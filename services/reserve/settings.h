@@ -6,9 +6,9 @@
 #include "lib/io/config.h"
 
 struct reserve_settings {
+#include "lib/io/config_end.h"
 #include "lib/io/config_members.h"
 #include "services/reserve/settings.def"
-#include "lib/io/config_end.h"
 };
 
 #endif

@@ -39,8 +39,9 @@ struct redis_store {
 enum reserve_ending reserve_redis_error(const char *text, bool *out_reconnect)
 {
     /* Said before the script ran, or at its first write: nothing was done. */
-    static const char *const not_run[] = {"OOM",     "NOSCRIPT", "BUSY",        "MISCONF", "NOREPLICAS", "NOPERM",
-                                          "NOAUTH",  "MOVED",    "CLUSTERDOWN", "ASK",     "TRYAGAIN"};
+    static const char *const not_run[] = {"OOM",         "NOSCRIPT", "BUSY",    "MISCONF",
+                                          "NOREPLICAS",  "NOPERM",   "NOAUTH",  "MOVED",
+                                          "CLUSTERDOWN", "ASK",      "TRYAGAIN"};
     static const char *const wrong_place[] = {"READONLY", "LOADING", "MASTERDOWN"};
     *out_reconnect = false;
     for (size_t i = 0; i < sizeof wrong_place / sizeof wrong_place[0]; i++) {
@@ -58,7 +59,8 @@ enum reserve_ending reserve_redis_error(const char *text, bool *out_reconnect)
 }
 
 /* Fills the answer from a reply; words are borrowed from it. */
-static void read_reply(struct redis_store *store, const redisReply *reply, struct reserve_answer *answer)
+static void read_reply(struct redis_store *store, const redisReply *reply,
+                       struct reserve_answer *answer)
 {
     bool reconnect = false;
     answer->ending = RESERVE_BROKEN;
@@ -77,7 +79,8 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
     for (size_t i = 0; i < reply->elements; i++) {
         const redisReply *element = reply->element[i];
         bool text = element->type == REDIS_REPLY_STRING;
-        store->words[i] = (struct reserve_word){text ? element->str : "", text ? (size_t)element->len : 0};
+        store->words[i] =
+            (struct reserve_word){text ? element->str : "", text ? (size_t)element->len : 0};
     }
     answer->ending = RESERVE_ENDED;
     answer->count = reply->elements;
@@ -102,8 +105,8 @@ static void on_reply(void *context, uint64_t number, int status, const redisRepl
     slot.on_answer(slot.context, slot.token, &answer);
 }
 
-static int run(struct reserve_store *port, const struct reserve_call *call, reserve_on_answer *on_answer, void *context,
-               uint64_t token)
+static int run(struct reserve_store *port, const struct reserve_call *call,
+               reserve_on_answer *on_answer, void *context, uint64_t token)
 {
     struct redis_store *store = (struct redis_store *)port;
     if (store->free_count == 0) {
@@ -111,8 +114,8 @@ static int run(struct reserve_store *port, const struct reserve_call *call, rese
     }
     uint32_t index = store->free_slots[store->free_count - 1];
     uint64_t number = ++store->calls * TG_MAX_GATE_IN_FLIGHT + index;
-    int error = tg_kv_eval(store->kv, &store->scripts[call->script], call->key_count, call->count, call->words,
-                           call->lengths, on_reply, store, number);
+    int error = tg_kv_eval(store->kv, &store->scripts[call->script], call->key_count, call->count,
+                           call->words, call->lengths, on_reply, store, number);
     if (error != 0) {
         return error;
     }
@@ -158,7 +161,8 @@ static void connection_changed(void *context, const struct tg_kv_server *server)
     bool usable = server != NULL && server->primary;
     tg_metric_set(TG_METRIC_GATE_CONNECTED, "", usable ? 1 : 0);
     if (server != NULL && !server->primary) {
-        tg_kv_reconnect(store->kv); /* a replica: look again until it, or the name, is the primary */
+        tg_kv_reconnect(
+            store->kv); /* a replica: look again until it, or the name, is the primary */
     }
     store->on_change(store->context, usable);
 }
@@ -186,8 +190,9 @@ static void prepare(struct redis_store *store)
     }
 }
 
-int reserve_store_redis_open(uv_loop_t *loop, const char *url, void (*on_change)(void *context, bool usable),
-                             void *context, struct reserve_store **out_store)
+int reserve_store_redis_open(uv_loop_t *loop, const char *url,
+                             void (*on_change)(void *context, bool usable), void *context,
+                             struct reserve_store **out_store)
 {
     struct redis_store *store = calloc(1, sizeof *store);
     if (store == NULL) {

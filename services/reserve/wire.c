@@ -8,9 +8,11 @@
 
 static bool shape_valid(const Tidegate__V1__HoldRequest *message)
 {
-    return tg_user_valid(message->user.data, message->user.len) && message->place.len == TG_PLACE_BYTES &&
-           message->digest.len == TG_DIGEST_BYTES && strlen(message->jti) == TG_JTI_LENGTH &&
-           tg_idempotency_key_valid(message->idempotency_key, strlen(message->idempotency_key)) && message->n_demands > 0;
+    return tg_user_valid(message->user.data, message->user.len) &&
+           message->place.len == TG_PLACE_BYTES && message->digest.len == TG_DIGEST_BYTES &&
+           strlen(message->jti) == TG_JTI_LENGTH &&
+           tg_idempotency_key_valid(message->idempotency_key, strlen(message->idempotency_key)) &&
+           message->n_demands > 0;
 }
 
 static bool pass_valid(const struct reserve_secrets *secrets, const struct tg_sale *sale,
@@ -20,8 +22,8 @@ static bool pass_valid(const struct reserve_secrets *secrets, const struct tg_sa
     if (tg_pass_expires(message->window).ms != message->pass_expires_at_ms) {
         return false;
     }
-    tg_jti(secrets->pass_mac, sale->name, sale->generation, message->place.data, message->user.data, message->user.len,
-           message->window, jti);
+    tg_jti(secrets->pass_mac, sale->name, sale->generation, message->place.data, message->user.data,
+           message->user.len, message->window, jti);
     return tg_equal_constant(jti, message->jti, TG_JTI_LENGTH);
 }
 
@@ -51,7 +53,8 @@ static bool names_unit(const struct reserve_demand *demand, uint32_t unit)
     return false;
 }
 
-static enum tg_reason add_named(struct reserve_demand *demand, const Tidegate__V1__Demand *message, uint32_t units)
+static enum tg_reason add_named(struct reserve_demand *demand, const Tidegate__V1__Demand *message,
+                                uint32_t units)
 {
     if (message->quantity != 0 && message->quantity != message->n_units) {
         return TG_REASON_MALFORMED;
@@ -69,8 +72,10 @@ static enum tg_reason add_named(struct reserve_demand *demand, const Tidegate__V
     return TG_REASON_NONE;
 }
 
-/* One demand per item, summed; at least one unit each and at most what one buyer may have in all. */
-static enum tg_reason sum_demands(const struct tg_sale *sale, const Tidegate__V1__HoldRequest *message,
+/* One demand per item, summed; at least one unit each and at most what one buyer may have in all.
+ */
+static enum tg_reason sum_demands(const struct tg_sale *sale,
+                                  const Tidegate__V1__HoldRequest *message,
                                   struct reserve_request *request)
 {
     for (size_t i = 0; i < message->n_demands; i++) {
@@ -80,7 +85,8 @@ static enum tg_reason sum_demands(const struct tg_sale *sale, const Tidegate__V1
         }
         struct reserve_demand *demand = demand_of(request, asked->item);
         uint64_t count = asked->n_units > 0 ? asked->n_units : asked->quantity;
-        if (demand == NULL || count == 0 || count > sale->limit_per_buyer || count > TG_MAX_UNITS_PER_HOLD ||
+        if (demand == NULL || count == 0 || count > sale->limit_per_buyer ||
+            count > TG_MAX_UNITS_PER_HOLD ||
             request->wanted_units + count > sale->limit_per_buyer ||
             request->wanted_units + count > TG_MAX_UNITS_PER_HOLD) {
             return TG_REASON_QUANTITY_INVALID;
@@ -99,7 +105,8 @@ static enum tg_reason sum_demands(const struct tg_sale *sale, const Tidegate__V1
 }
 
 enum tg_reason reserve_wire_hold(const struct reserve_secrets *secrets, const struct tg_sale *sale,
-                                 const Tidegate__V1__HoldRequest *message, struct reserve_request *out_request)
+                                 const Tidegate__V1__HoldRequest *message,
+                                 struct reserve_request *out_request)
 {
     struct reserve_request *request = out_request;
     if (!shape_valid(message)) {
@@ -123,8 +130,8 @@ enum tg_reason reserve_wire_hold(const struct reserve_secrets *secrets, const st
     memcpy(request->digest, message->digest.data, TG_DIGEST_BYTES);
     request->window = message->window;
     request->pass_expires_ms = message->pass_expires_at_ms;
-    tg_reservation_id(secrets->reservation, sale->name, sale->generation, request->user, request->user_length,
-                      message->idempotency_key, request->reservation);
+    tg_reservation_id(secrets->reservation, sale->name, sale->generation, request->user,
+                      request->user_length, message->idempotency_key, request->reservation);
     return TG_REASON_NONE;
 }
 
@@ -137,7 +144,8 @@ bool reserve_wire_order(const Tidegate__V1__Order *message, struct reserve_order
         out_order->script = RESERVE_SCRIPT_SETTLE;
     } else if (message->kind == TIDEGATE__V1__ORDER_KIND__ORDER_KIND_RELEASE) {
         out_order->script = RESERVE_SCRIPT_RELEASE;
-    } else if (message->kind == TIDEGATE__V1__ORDER_KIND__ORDER_KIND_EXTEND && message->deadline_ms > 0) {
+    } else if (message->kind == TIDEGATE__V1__ORDER_KIND__ORDER_KIND_EXTEND &&
+               message->deadline_ms > 0) {
         out_order->script = RESERVE_SCRIPT_EXTEND;
     } else {
         return false;
@@ -158,7 +166,8 @@ static enum reserve_state read_state(Tidegate__V1__ReservationState state)
     return (size_t)state < sizeof states / sizeof states[0] ? states[state] : RESERVE_STATE_UNKNOWN;
 }
 
-static bool read_units(size_t count, Tidegate__V1__UnitRef *const *refs, struct reserve_ledger_answer *answer)
+static bool read_units(size_t count, Tidegate__V1__UnitRef *const *refs,
+                       struct reserve_ledger_answer *answer)
 {
     if (count > TG_MAX_UNITS_PER_HOLD) {
         return false;
@@ -170,7 +179,8 @@ static bool read_units(size_t count, Tidegate__V1__UnitRef *const *refs, struct 
     return true;
 }
 
-void reserve_wire_recorded(int status, const Tidegate__V1__RecordReply *reply, struct reserve_ledger_answer *out_answer)
+void reserve_wire_recorded(int status, const Tidegate__V1__RecordReply *reply,
+                           struct reserve_ledger_answer *out_answer)
 {
     *out_answer = (struct reserve_ledger_answer){.recorded = RESERVE_RECORDED_UNKNOWN};
     if (status != 0) {
@@ -189,10 +199,12 @@ void reserve_wire_recorded(int status, const Tidegate__V1__RecordReply *reply, s
     }
 }
 
-void reserve_wire_read(int status, const Tidegate__V1__ReservationReply *reply, struct reserve_ledger_answer *out_answer)
+void reserve_wire_read(int status, const Tidegate__V1__ReservationReply *reply,
+                       struct reserve_ledger_answer *out_answer)
 {
     *out_answer = (struct reserve_ledger_answer){.recorded = RESERVE_RECORDED_UNKNOWN};
-    if (status != 0 || reply->reason[0] != '\0' || !read_units(reply->n_units, reply->units, out_answer)) {
+    if (status != 0 || reply->reason[0] != '\0' ||
+        !read_units(reply->n_units, reply->units, out_answer)) {
         return;
     }
     out_answer->expires_ms = reply->expires_at_ms;

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-static Tidegate__V1__UnitRef **list_units(const struct tg_unit_ref *units, uint32_t count, struct reserve_unit_list *list)
+static Tidegate__V1__UnitRef **list_units(const struct tg_unit_ref *units, uint32_t count,
+                                          struct reserve_unit_list *list)
 {
     for (uint32_t i = 0; i < count; i++) {
         tidegate__v1__unit_ref__init(&list->refs[i]);
@@ -17,7 +18,8 @@ static Tidegate__V1__UnitRef **list_units(const struct tg_unit_ref *units, uint3
     return list->pointers;
 }
 
-void reserve_wire_hold_reply(const struct reserve_outcome *outcome, struct reserve_hold_reply *out_reply)
+void reserve_wire_hold_reply(const struct reserve_outcome *outcome,
+                             struct reserve_hold_reply *out_reply)
 {
     Tidegate__V1__HoldReply *message = &out_reply->message;
     tidegate__v1__hold_reply__init(message);
@@ -28,12 +30,14 @@ void reserve_wire_hold_reply(const struct reserve_outcome *outcome, struct reser
     message->final = outcome->final;
     message->n_units = outcome->unit_count;
     message->units = list_units(outcome->units, outcome->unit_count, &out_reply->units);
-    if (outcome->reason != TG_REASON_NONE && tg_reason_row(outcome->reason)->retry == TG_RETRY_LATER) {
+    if (outcome->reason != TG_REASON_NONE &&
+        tg_reason_row(outcome->reason)->retry == TG_RETRY_LATER) {
         message->retry_after_ms = 1000;
     }
 }
 
-void reserve_wire_record(const struct tg_sale *sale, uint64_t epoch, const struct reserve_flow *flow,
+void reserve_wire_record(const struct tg_sale *sale, uint64_t epoch,
+                         const struct reserve_flow *flow,
                          struct reserve_record_request *out_request)
 {
     const struct tg_hold_record *record = &flow->record;
@@ -59,7 +63,8 @@ static bool row_valid(const Tidegate__V1__SnapshotRow *row)
 {
     return tg_reservation_id_valid(row->reservation_id, strlen(row->reservation_id)) &&
            tg_user_valid(row->user.data, row->user.len) && row->place.len == TG_PLACE_BYTES &&
-           row->digest.len == TG_DIGEST_BYTES && row->expires_at_ms >= 0 && row->n_units <= TG_MAX_UNITS_PER_HOLD;
+           row->digest.len == TG_DIGEST_BYTES && row->expires_at_ms >= 0 &&
+           row->n_units <= TG_MAX_UNITS_PER_HOLD;
 }
 
 static void fill_record(const Tidegate__V1__SnapshotRow *row, struct tg_hold_record *record)
@@ -112,8 +117,8 @@ static bool pack_ended(const Tidegate__V1__SnapshotRow *row, char *out_packed, s
     return true;
 }
 
-bool reserve_wire_snapshot_row(const Tidegate__V1__SnapshotRow *row, const char **out_state, char *out_packed,
-                               size_t *out_length)
+bool reserve_wire_snapshot_row(const Tidegate__V1__SnapshotRow *row, const char **out_state,
+                               char *out_packed, size_t *out_length)
 {
     if (!row_valid(row)) {
         return false;

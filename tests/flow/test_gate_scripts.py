@@ -402,6 +402,9 @@ def test_acknowledge_puts_the_ledgers_deadline(gate):
     row = gate.client.hget(gate.key("held"), reservation(1)).decode()
     assert unpack(row) == {**unpack(packed), "deadline": 1234567890123}
     assert not gate.client.exists(gate.key("unacked"))
+    gate.extend(1, 1234567890124)
+    assert gate.acknowledge(1, 1234567890123) == ["already"]
+    assert unpack(gate.client.hget(gate.key("held"), reservation(1)).decode())["deadline"] == 1234567890124
     assert gate.acknowledge(2, 1) == ["unknown_reservation"]
     gate.settle(1)
     assert gate.acknowledge(1, 1) == ["already"]

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One connection against a scripted Redis in the same loop: greeting, answers, deadlines, lost connections, reloaded scripts. */
+ * One connection against a scripted Redis in the same loop: greeting, answers, deadlines, lost
+ * connections, reloaded scripts. */
 #include "lib/io/kv.h"
 
 #include <setjmp.h>
@@ -21,11 +22,11 @@
 
 enum mood {
     ANSWERS,
-    SILENT,      /* reads and says nothing */
-    HANGS_UP,    /* closes at the next command that is not the greeting */
-    REFUSES,     /* closes every connection at once */
-    MUTE,        /* does not even answer the greeting */
-    LOADING      /* answers INFO with an error */
+    SILENT,   /* reads and says nothing */
+    HANGS_UP, /* closes at the next command that is not the greeting */
+    REFUSES,  /* closes every connection at once */
+    MUTE,     /* does not even answer the greeting */
+    LOADING   /* answers INFO with an error */
 };
 
 struct fake {
@@ -87,7 +88,8 @@ static void answer(const redisReply *command)
         return;
     }
     fake->commands++;
-    (void)snprintf(fake->last, sizeof fake->last, "%s", command->element[command->elements - 1]->str);
+    (void)snprintf(fake->last, sizeof fake->last, "%s",
+                   command->element[command->elements - 1]->str);
     if (fake->mood == HANGS_UP) {
         hang_up();
     } else if (fake->mood == SILENT) {
@@ -122,7 +124,8 @@ static void on_bytes(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     }
     assert_int_equal(redisReaderFeed(fake->reader, buffer->base, (size_t)count), REDIS_OK);
     void *command = NULL;
-    while (fake->reader != NULL && redisReaderGetReply(fake->reader, &command) == REDIS_OK && command != NULL) {
+    while (fake->reader != NULL && redisReaderGetReply(fake->reader, &command) == REDIS_OK &&
+           command != NULL) {
         answer(command);
         freeReplyObject(command);
     }
@@ -152,7 +155,8 @@ static int open_fake(void **state)
     (void)snprintf(fake->path, sizeof fake->path, "/tmp/tidegate-kv-%ld.sock", (long)getpid());
     (void)unlink(fake->path);
     return uv_loop_init(&fake->loop) || uv_pipe_init(&fake->loop, &fake->listener, 0) ||
-           uv_pipe_bind(&fake->listener, fake->path) || uv_listen((uv_stream_t *)&fake->listener, 16, on_peer);
+           uv_pipe_bind(&fake->listener, fake->path) ||
+           uv_listen((uv_stream_t *)&fake->listener, 16, on_peer);
 }
 
 static int close_fake(void **state)
@@ -215,13 +219,13 @@ static struct client *open_client(uint32_t command_ms, uint32_t in_flight_max)
 }
 
 /* Runs the loop until the condition holds; fails after 5 seconds. */
-#define UNTIL(condition)                                                                                               \
-    do {                                                                                                               \
-        uint64_t until_ms = uv_now(&fake->loop) + 5000;                                                                \
-        while (!(condition)) {                                                                                         \
-            uv_run(&fake->loop, UV_RUN_ONCE);                                                                          \
-            assert_true(uv_now(&fake->loop) < until_ms);                                                               \
-        }                                                                                                              \
+#define UNTIL(condition)                                                                           \
+    do {                                                                                           \
+        uint64_t until_ms = uv_now(&fake->loop) + 5000;                                            \
+        while (!(condition)) {                                                                     \
+            uv_run(&fake->loop, UV_RUN_ONCE);                                                      \
+            assert_true(uv_now(&fake->loop) < until_ms);                                           \
+        }                                                                                          \
     } while (0)
 
 static void close_client(struct client *client)
@@ -282,7 +286,8 @@ static void a_lost_connection_makes_them_unknown_and_comes_back(void **state)
     assert_int_equal(echo(client, "y"), 0);
     UNTIL(client->changes_down == 1);
     assert_int_equal(client->lost, 2);
-    assert_int_equal(client->again_error, TG_ERR_DISCONNECTED); /* nothing goes out on a dead connection */
+    assert_int_equal(client->again_error,
+                     TG_ERR_DISCONNECTED); /* nothing goes out on a dead connection */
     fake->mood = ANSWERS;
     UNTIL(client->changes_up == 2);
     close_client(client);
@@ -347,7 +352,8 @@ static void a_flushed_script_is_sent_again_once(void **state) /* case_05 */
     fake->noscripts_left = 10;
     const char *words[] = {"key", "value"};
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(tg_kv_eval(client->kv, &script, 1, 2, words, NULL, on_reply, client, 0), 0);
+        assert_int_equal(tg_kv_eval(client->kv, &script, 1, 2, words, NULL, on_reply, client, 0),
+                         0);
     }
     UNTIL(client->answers == 10);
     assert_int_equal(client->errors, 0);

@@ -40,9 +40,24 @@ static void unix_urls_are_read(void **state)
 static void other_urls_are_refused(void **state)
 {
     static const char *const bad[] = {
-        "",          "http://x",           "redis://",          "redis://:1",         "redis://h:0",      "redis://h:65536",
-        "redis://h:1x", "redis://h:+1",    "redis://h/x",       "redis://h/1024",     "redis://u@h",      "redis://u:p%zz@h",
-        "unix://relative", "unix://",      "redis://[::1",      "redis://[::1]x",     "redis://u:%00p@h", "REDIS://h",
+        "",
+        "http://x",
+        "redis://",
+        "redis://:1",
+        "redis://h:0",
+        "redis://h:65536",
+        "redis://h:1x",
+        "redis://h:+1",
+        "redis://h/x",
+        "redis://h/1024",
+        "redis://u@h",
+        "redis://u:p%zz@h",
+        "unix://relative",
+        "unix://",
+        "redis://[::1",
+        "redis://[::1]x",
+        "redis://u:%00p@h",
+        "REDIS://h",
     };
     struct kv_url url;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -61,9 +76,12 @@ static void scripts_are_named_by_sha1(void **state)
         size_t length;
         const char *sha1;
     } repeated_a[] = {
-        {55, "c1c8bbdc22796e28c0e15163d20899b65621d65a"}, {56, "c2db330f6083854c99d4b5bfb6e8f29f201be699"},
-        {63, "03f09f5b158a7a8cdad920bddc29b81c18a551f5"}, {64, "0098ba824b5c16427bd7a1122a5a442a25ec644d"},
-        {119, "ee971065aaa017e0632a8ca6c77bb3bf8b1dfc56"}, {1000, "291e9a6c66994949b57ba5e650361e98fc36b1ba"},
+        {55, "c1c8bbdc22796e28c0e15163d20899b65621d65a"},
+        {56, "c2db330f6083854c99d4b5bfb6e8f29f201be699"},
+        {63, "03f09f5b158a7a8cdad920bddc29b81c18a551f5"},
+        {64, "0098ba824b5c16427bd7a1122a5a442a25ec644d"},
+        {119, "ee971065aaa017e0632a8ca6c77bb3bf8b1dfc56"},
+        {1000, "291e9a6c66994949b57ba5e650361e98fc36b1ba"},
     };
     struct tg_kv_script script = {.source = "abc"};
     tg_kv_script_prepare(&script);
@@ -83,8 +101,10 @@ static void scripts_are_named_by_sha1(void **state)
 
 #define RUN_ID "0123456789012345678901234567890123456789"
 #define REPLID "abcdefabcdefabcdefabcdefabcdefabcdefabcd"
-static const char info[] = "# Server\r\nredis_version:7.0.15\r\nrun_id:" RUN_ID "\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
-                           "# Persistence\r\nloading:0\r\n# Replication\r\nrole:master\r\nmaster_replid:" REPLID "\r\n";
+static const char info[] =
+    "# Server\r\nredis_version:7.0.15\r\nrun_id:" RUN_ID
+    "\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
+    "# Persistence\r\nloading:0\r\n# Replication\r\nrole:master\r\nmaster_replid:" REPLID "\r\n";
 
 static void info_is_read(void **state)
 {
@@ -126,9 +146,9 @@ static void what_info_must_say(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tcp_urls_are_read),         cmocka_unit_test(unix_urls_are_read),
-        cmocka_unit_test(other_urls_are_refused),    cmocka_unit_test(scripts_are_named_by_sha1),
-        cmocka_unit_test(info_is_read),              cmocka_unit_test(what_info_must_say),
+        cmocka_unit_test(tcp_urls_are_read),      cmocka_unit_test(unix_urls_are_read),
+        cmocka_unit_test(other_urls_are_refused), cmocka_unit_test(scripts_are_named_by_sha1),
+        cmocka_unit_test(info_is_read),           cmocka_unit_test(what_info_must_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 -- KEYS  1 ctl  2 pauses  3 held  4 unacked  5 settled  6 released  7 buyers  8 used  9 log
 -- ARGV  1 seal "FORMAT RUN_ID"  2 epoch  3 reservation  4 the ledger's deadline (Unix ms)
 -- Answers
---       done | already (settled or given back meanwhile) | unknown_reservation | unknown_gate
+--       done | already (acknowledged before, settled or given back meanwhile) | unknown_reservation | unknown_gate
 --       doubt WHY (a pause was added)
 local call = redis.call
 local ctl = call('HMGET', KEYS[1], 'seal', 'epoch')
@@ -18,8 +18,9 @@ if not packed then
     return {gone and 'already' or 'unknown_reservation'}
 end
 local head, tail = string.match(packed, '^(%S+ %d+ )%d+( .+)$')
-call('SCARD', KEYS[4])
-if not head then
+if call('SISMEMBER', KEYS[4], ARGV[3]) == 0 then
+    return {'already'}
+elseif not head then
     local time = call('TIME')
     call('HSET', KEYS[2], string.format('%020d%06d', time[1], time[2]), 'doubt: held row unreadable')
     return {'doubt', 'held row unreadable'}
