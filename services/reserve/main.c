@@ -4,12 +4,15 @@
 
 static struct reserve_service service;
 
+/* The order of these lines is their meaning. */
+/* clang-format off */
 static const struct tg_setting rows[] = {
 #define TG_SETTINGS_OF struct reserve_settings
-#include "lib/io/config_end.h"
 #include "lib/io/config_rows.h"
 #include "services/reserve/settings.def"
+#include "lib/io/config_end.h"
 };
+/* clang-format on */
 
 int main(int argc, char **argv)
 {

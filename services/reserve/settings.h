@@ -5,10 +5,13 @@
 
 #include "lib/io/config.h"
 
+/* The order of these lines is their meaning. */
+/* clang-format off */
 struct reserve_settings {
-#include "lib/io/config_end.h"
 #include "lib/io/config_members.h"
 #include "services/reserve/settings.def"
+#include "lib/io/config_end.h"
 };
+/* clang-format on */
 
 #endif
