@@ -10,21 +10,17 @@
  * declares (services/NAME/settings.h):
  *     struct name_settings {
  *     #include "lib/io/config_members.h"     // turns rows into members
- *
  *     #include "services/name/settings.def"
- *
  *     #include "lib/io/config_end.h"
  *     };
  * and defines (main.c):
  *     static const struct tg_setting rows[] = {
  *     #define TG_SETTINGS_OF struct name_settings
  *     #include "lib/io/config_rows.h"        // turns rows into table entries
- *
  *     #include "services/name/settings.def"
- *
  *     #include "lib/io/config_end.h"
  *     };
- * The empty lines keep clang-format from sorting the three.
+ * clang-format keeps this order of the three (see .clang-format).
  * Text members are const char *, integers int64_t, durations int64_t NAME_ms.
  * tests/unit/test_io_config.c holds a whole one. */
 #ifndef TG_IO_CONFIG_H
