@@ -104,30 +104,47 @@ size_t tg_http_answer_head(const struct tg_http_answer *answer, struct tg_wall n
     return (size_t)(at - out_text);
 }
 
-/* The escaped form of one byte, or "" when it stands for itself. */
-static void escape_byte(unsigned char byte, char out_text[8])
+/* Stands for itself inside a JSON string. */
+static bool is_plain(unsigned char byte)
 {
-    out_text[0] = '\0';
-    if (byte == '"' || byte == '\\') {
-        snprintf(out_text, 8, "\\%c", byte);
-    } else if (byte < 0x20 || byte == 0x7f) {
-        snprintf(out_text, 8, "\\u%04x", byte);
+    return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+}
+
+/* The escaped form of one byte that is not plain. Returns its length, at most 6. */
+static size_t escape_byte(unsigned char byte, bool valid, char out_text[6])
+{
+    static const char hex[] = "0123456789abcdef";
+    if (byte >= 0x80) {
+        out_text[0] = valid ? (char)byte : '?';
+        return 1;
     }
+    if (byte == '"' || byte == '\\') {
+        out_text[0] = '\\';
+        out_text[1] = (char)byte;
+        return 2;
+    }
+    memcpy(out_text, "\\u00", 4);
+    out_text[4] = hex[byte >> 4];
+    out_text[5] = hex[byte & 15];
+    return 6;
 }
 
 size_t tg_http_json_escape(const char *text, size_t length, char *out_text, size_t capacity)
 {
-    size_t used = 0;
+    size_t used = 0, at = 0;
+    while (at < length && at < capacity && is_plain((unsigned char)text[at])) {
+        at++;
+    }
+    memcpy(out_text, text, at);
+    used = at;
+    if (at == length) {
+        return used;
+    }
     bool valid = tg_utf8_valid((const uint8_t *)text, length);
-    for (size_t i = 0; i < length; i++) {
-        char escaped[8];
-        unsigned char byte = (unsigned char)text[i];
-        escape_byte(!valid && byte >= 0x80 ? '?' : byte, escaped);
-        if (escaped[0] == '\0') {
-            escaped[0] = !valid && byte >= 0x80 ? '?' : text[i];
-            escaped[1] = '\0';
-        }
-        size_t escaped_length = strlen(escaped);
+    for (; at < length; at++) {
+        char escaped[6] = {text[at]};
+        unsigned char byte = (unsigned char)text[at];
+        size_t escaped_length = is_plain(byte) ? 1 : escape_byte(byte, valid, escaped);
         if (used + escaped_length > capacity) {
             break;
         }

@@ -57,22 +57,35 @@ static enum tg_reason end_line(struct tg_http_scan *scan, const char *text, uint
     return scan->lines == 1 ? check_request_line(text + scan->line, length) : TG_REASON_NONE;
 }
 
+/* Where the plain characters that begin at `at` end: the next control character, or `length`. */
+static uint32_t skip_plain(const char *text, uint32_t at, uint32_t length)
+{
+    while (at < length && !is_control((unsigned char)text[at])) {
+        at++;
+    }
+    return at;
+}
+
 enum tg_reason tg_http_scan(struct tg_http_scan *scan, const char *text, size_t length)
 {
     while (scan->seen < length && !scan->end) {
-        unsigned char byte = (unsigned char)text[scan->seen];
-        bool after_cr = scan->seen > 0 && scan->seen > scan->line && text[scan->seen - 1] == '\r';
-        if (after_cr != (byte == '\n')) {
+        bool after_cr = scan->seen > scan->line && text[scan->seen - 1] == '\r';
+        if (!after_cr) {
+            scan->seen = skip_plain(text, scan->seen, (uint32_t)length);
+        }
+        if (scan->seen == length) {
+            break;
+        }
+        char byte = text[scan->seen];
+        if (byte != (after_cr ? '\n' : '\r')) {
             return TG_REASON_MALFORMED;
         }
-        if (byte == '\n') {
+        if (after_cr) {
             enum tg_reason reason = end_line(scan, text, scan->seen - 1);
             if (reason != TG_REASON_NONE) {
                 return reason;
             }
             scan->line = scan->seen + 1;
-        } else if (is_control(byte) && byte != '\r') {
-            return TG_REASON_MALFORMED;
         }
         scan->seen++;
     }

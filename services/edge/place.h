@@ -18,7 +18,10 @@ struct edge_place {
  * MALFORMED, TICKET_INVALID, SIGN_IN_REQUIRED, or TRY_AGAIN when no index is in hand. */
 enum tg_reason edge_take_place(struct edge_request *request, struct edge_place *out_place);
 
-/* Entrant and standing of an opened ticket. */
+/* The entrant of an opened ticket. */
+void edge_place_name(const struct edge_request *request, struct edge_place *place);
+
+/* The standing of an opened ticket. */
 void edge_place_stand(const struct edge_request *request, struct edge_place *place);
 
 /* Set-Cookie of the ticket, so that a refresh finds the place again. */

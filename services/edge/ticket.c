@@ -55,6 +55,7 @@ void edge_ticket(struct edge_request *request)
     struct edge_place place;
     enum tg_reason reason = edge_take_place(request, &place);
     if (reason == TG_REASON_NONE) {
+        edge_place_name(request, &place);
         answer_place(request, &place);
     } else if (reason == TG_REASON_SOLD_OUT || reason == TG_REASON_SALE_CLOSED) {
         answer_state(request);
