@@ -265,13 +265,21 @@ static void keep(struct rehearse_crowd *crowd, const struct rehearse_reply *repl
     }
 }
 
+static void count_5xx(struct rehearse_totals *totals, const struct rehearse_reply *reply)
+{
+    if (reply->status >= 500) {
+        totals->status_5xx++;
+        totals->status_5xx_of[reply->request.ask]++;
+    }
+}
+
 static void measure(struct rehearse_crowd *crowd, const struct rehearse_reply *reply,
                     const struct rehearse_answer *answer)
 {
     struct rehearse_totals *totals = &crowd->totals;
     uint64_t took_us = reply->answered_us - reply->sent_us;
     tg_histogram_add(&totals->queue, reply->sent_us - reply->request.asked_us);
-    totals->status_5xx += reply->status >= 500;
+    count_5xx(totals, reply);
     totals->unreadable += reply->status != 0 && answer->heard == REHEARSE_HEARD_NOTHING;
     if (answer->heard == REHEARSE_HEARD_REFUSED) {
         totals->refused[answer->reason]++;
@@ -308,7 +316,7 @@ static void take_board(struct rehearse_crowd *crowd, const struct rehearse_reply
     cache->fetching = false;
     cache->fetched_us = reply->answered_us;
     crowd->totals.boards_from_origin++;
-    crowd->totals.status_5xx += reply->status >= 500;
+    count_5xx(&crowd->totals, reply);
     crowd->totals.unreadable += reply->status == 200 && !good;
     if (good) {
         enum rehearse_phase phase = cache->board.phase;

@@ -19,6 +19,7 @@ struct rehearse_totals {
     uint64_t tickets, passes, holds, replays, confirms;
     uint64_t asked[REHEARSE_ASK_COUNT];
     uint64_t status_5xx, unreadable;
+    uint64_t status_5xx_of[REHEARSE_ASK_COUNT];
     uint64_t refused[TG_REASON_COUNT + 1]; /* the last: unknown codes */
     uint64_t boards_from_cache, boards_from_origin;
     uint64_t duplicates;                               /* reserves sent more than once on purpose */

@@ -5,6 +5,12 @@
 #include <inttypes.h>
 #include <jansson.h>
 
+static const char *const asks[REHEARSE_ASK_COUNT] = {
+    [REHEARSE_ASK_TICKET] = "ticket",   [REHEARSE_ASK_BOARD] = "board",
+    [REHEARSE_ASK_STATUS] = "status",   [REHEARSE_ASK_RESERVE] = "reserve",
+    [REHEARSE_ASK_CONFIRM] = "confirm",
+};
+
 static json_t *whole(uint64_t number)
 {
     return json_integer((json_int_t)number);
@@ -89,6 +95,11 @@ static void put_rules(json_t *root, const struct rehearse_result *result)
     put(rules, "toldLate", whole(findings->told_late));
     put(root, "rules", rules);
     put(root, "http5xx", whole(result->crowd->totals.status_5xx));
+    json_t *by_request = json_object();
+    for (unsigned ask = 0; ask < REHEARSE_ASK_COUNT; ask++) {
+        put(by_request, asks[ask], whole(result->crowd->totals.status_5xx_of[ask]));
+    }
+    put(root, "http5xxByRequest", by_request);
     put(root, "invariantRounds", whole(result->counts.rounds_clean));
     put(root, "invariantRoundsVoid", whole(result->counts.rounds_void));
     put(root, "alarms", whole(result->counts.alarms));
