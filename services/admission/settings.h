@@ -6,11 +6,9 @@
 #include "lib/io/config.h"
 
 struct admission_settings {
-/* clang-format off */
 #include "lib/io/config_members.h"
 #include "services/admission/settings.def"
 #include "lib/io/config_end.h"
-    /* clang-format on */
 };
 
 #endif

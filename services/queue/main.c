@@ -4,12 +4,10 @@
 int main(int argc, char **argv)
 {
     static const struct tg_setting rows[] = {
-/* clang-format off */
 #define TG_SETTINGS_OF struct queue_settings
 #include "lib/io/config_rows.h"
 #include "services/queue/settings.def"
 #include "lib/io/config_end.h"
-        /* clang-format on */
     };
     static struct queue_service service;
     const struct tg_app_spec spec = {

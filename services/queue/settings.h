@@ -6,11 +6,9 @@
 #include "lib/io/config.h"
 
 struct queue_settings {
-/* clang-format off */
 #include "lib/io/config_members.h"
 #include "services/queue/settings.def"
 #include "lib/io/config_end.h"
-    /* clang-format on */
 };
 
 #endif

@@ -108,10 +108,11 @@ static inline void bench_lease(struct queue_bench *bench, const char *edge, uint
     bench_feed(bench, &event);
 }
 
-/* Leases until `people` indexes are out. */
+/* Leases until `people` indexes are out, or it is refused. */
 static inline void bench_arrive(struct queue_bench *bench, uint64_t people)
 {
-    while (bench->brain.index_end < people) {
+    bench->grant.reason = TG_REASON_NONE;
+    while (bench->brain.index_end < people && bench->grant.reason == TG_REASON_NONE) {
         uint64_t left = people - bench->brain.index_end;
         bench_lease(bench, "edge-a",
                     left > TG_MAX_LEASE_INDEXES ? TG_MAX_LEASE_INDEXES : (uint32_t)left);

@@ -124,8 +124,7 @@ static void ask(const struct tg_ticket *ticket, const char *user)
     struct admission_event event = {.kind = ADMISSION_ASK};
     event.ask.view = bench.view;
     event.ask.ticket = bench.ticket;
-    event.ask.ticket_length =
-        tg_ticket_seal(&bench.keys.tickets, ticket, nonce, bench.ticket);
+    event.ask.ticket_length = tg_ticket_seal(&bench.keys.tickets, ticket, nonce, bench.ticket);
     event.ask.user = (const uint8_t *)user;
     event.ask.user_length = strlen(user);
     feed(&event);
@@ -148,9 +147,8 @@ static void a_rank_below_the_watermark_gets_a_pass(void **state)
     struct tg_ticket ticket = ticket_of("ann", 99);
     assert_int_equal(asked(&ticket, "ann"), TG_REASON_NONE);
     struct tg_pass pass;
-    assert_int_equal(tg_pass_verify(&bench.verify, 1, bench.answer.pass,
-                                    strlen(bench.answer.pass), &pass),
-                     0);
+    assert_int_equal(
+        tg_pass_verify(&bench.verify, 1, bench.answer.pass, strlen(bench.answer.pass), &pass), 0);
     uint8_t place[TG_PLACE_BYTES];
     char jti[TG_JTI_LENGTH + 1];
     tg_place("demo", 3, &ticket.holder, 99, place);
@@ -227,15 +225,16 @@ static void a_visitors_ticket_serves_any_buyer_and_the_place_stays_the_visitors(
     for (size_t i = 0; i < COUNT_OF(buyers); i++) {
         struct tg_pass pass;
         assert_int_equal(asked(&ticket, buyers[i]), TG_REASON_NONE);
-        assert_int_equal(tg_pass_verify(&bench.verify, 1, bench.answer.pass,
-                                        strlen(bench.answer.pass), &pass),
-                         0);
+        assert_int_equal(
+            tg_pass_verify(&bench.verify, 1, bench.answer.pass, strlen(bench.answer.pass), &pass),
+            0);
         assert_memory_equal(pass.place, place, TG_PLACE_BYTES);
         assert_memory_equal(pass.user, buyers[i], strlen(buyers[i]));
     }
 }
 
-/* case-17: a ticket of an earlier sale of the same name is told to start again, and never admitted. */
+/* case-17: a ticket of an earlier sale of the same name is told to start again, and never admitted.
+ */
 static void case_17_a_ticket_of_an_earlier_generation_restarts(void **state)
 {
     struct tg_ticket ticket = ticket_of("ann", 5);
@@ -292,9 +291,9 @@ static void every_phase_but_open_refuses_by_its_name(void **state)
         enum tg_phase phase;
         enum tg_reason reason;
     } rows[] = {
-        {TG_PHASE_UNKNOWN, TG_REASON_TRY_AGAIN},      {TG_PHASE_SCHEDULED, TG_REASON_SALE_NOT_OPEN},
-        {TG_PHASE_OPEN, TG_REASON_NONE},              {TG_PHASE_PAUSED, TG_REASON_SALE_PAUSED},
-        {TG_PHASE_SOLD_OUT, TG_REASON_SOLD_OUT},      {TG_PHASE_CLOSED, TG_REASON_SALE_CLOSED},
+        {TG_PHASE_UNKNOWN, TG_REASON_TRY_AGAIN}, {TG_PHASE_SCHEDULED, TG_REASON_SALE_NOT_OPEN},
+        {TG_PHASE_OPEN, TG_REASON_NONE},         {TG_PHASE_PAUSED, TG_REASON_SALE_PAUSED},
+        {TG_PHASE_SOLD_OUT, TG_REASON_SOLD_OUT}, {TG_PHASE_CLOSED, TG_REASON_SALE_CLOSED},
     };
     struct tg_ticket ticket = ticket_of("ann", 5);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -331,7 +330,8 @@ static void the_watermark_never_goes_back(void **state)
     assert_int_equal(asked(&ticket, "ann"), TG_REASON_NONE);
 }
 
-/* A queue that lost every memory begins at a low term: it is followed once the old one is silent. */
+/* A queue that lost every memory begins at a low term: it is followed once the old one is silent.
+ */
 static void a_lower_term_is_followed_after_silence(void **state)
 {
     struct tg_ticket ticket = ticket_of("ann", 150);
