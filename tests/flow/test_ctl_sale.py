@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tidegatectl sale: declared, changed, paused, resumed, rebuilt and closed by signed commands that every daemon acknowledges."""
+import concurrent.futures
 import json
 import time
 import uuid
@@ -193,3 +194,31 @@ def test_the_example_is_applied(shop):
     from conftest import ROOT
     assert shop.stack.ctl("sale", "apply", "-f", f"{ROOT}/deploy/local/sale.yaml").returncode == 0
     assert show(shop, "demo")["definition"]["items"][0]["units"] == 500
+
+
+def test_a_pause_without_a_ledger_is_honoured_and_repeated_until_one_shows_it(own_shop):
+    shop = own_shop
+    name = shop.sale()
+    buyer, key = shop.buyer(), uuid.uuid4().hex
+    admission = buyer.admission(name)
+    shop.stack.kill("ledger")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pausing = pool.submit(ctl, shop, "sale", "pause", name, "--cause", "no ledger")
+        eventually(lambda: shop.redis.hlen(shop.gate_key(name, "pauses", 1)) == 1, 5, "the gate itself is closed")
+        assert not pausing.done()
+        assert buyer.reserve(name, admission, key).status == 503
+        shop.stack.start_daemon("ledger")
+        report = pausing.result()
+    assert report["accepted"] and report["missing"] == []
+    assert show(shop, name)["state"]["pauses"] == [{"id": report["commandId"], "cause": "no ledger"}]
+
+
+def test_without_a_ledger_the_outcome_is_unknown(own_shop):
+    shop = own_shop
+    name = shop.sale()
+    shop.stack.kill("ledger")
+    report = ctl(shop, "sale", "pause", name, "--wait", "1s", code=69)
+    assert not report["judged"] and report["missing"] == ["ledger"]
+    assert all(ack["effect"] == "honoured" for ack in report["acks"])
+    done = shop.stack.ctl("sale", "resume", name, check=False)
+    assert done.returncode == 69 and "ledger" in done.stderr

@@ -24,8 +24,11 @@ enum { KEY_CAUSE = 256, KEY_LIFE, KEY_WAIT, KEY_FOR, KEY_DRY_RUN };
 static const struct argp_option no_options[] = {{0}};
 static const struct argp_option file_options[] = {OPTION_FILE, {0}};
 static const struct argp_option wait_options[] = {OPTION_WAIT, {0}};
-static const struct argp_option cause_options[] = {
-    {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0}, {0}};
+static const struct argp_option pause_options[] = {
+    {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
+    {"wait", KEY_WAIT, "TIME", 0,
+     "Repeat it for this long until the ledger shows it (20s, at most 25s)", 0},
+    {0}};
 static const struct argp_option rebuild_options[] = {
     {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
     {"dry-run", KEY_DRY_RUN, NULL, 0, "Say what would happen, change nothing", 0},
@@ -51,7 +54,7 @@ static const struct command {
     {"sale show", "[SALE]", 0, 1, no_options, ctl_show,
      "Show a sale's definition and state, or list all sales"},
     {"sale open", "SALE", 1, 1, wait_options, ctl_open, "Open a scheduled sale now"},
-    {"sale pause", "SALE", 1, 1, cause_options, ctl_pause,
+    {"sale pause", "SALE", 1, 1, pause_options, ctl_pause,
      "Stop holds at once; repeated until the ledger shows it"},
     {"sale resume", "SALE", 1, 1, wait_options, ctl_resume, "Lift every pause that is active now"},
     {"sale rebuild", "SALE", 1, 1, rebuild_options, ctl_rebuild,

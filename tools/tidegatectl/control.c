@@ -13,7 +13,15 @@
 enum { LIFE_MS = TG_MAX_COMMAND_LIFE_MS - 2 * TG_MAX_CLOCK_SKEW_MS };
 /* Acknowledgements are waited for this long after the judgement is there; every daemon obeys a
  * pause within it. */
-enum { ACK_WINDOW_MS = 1000, REPEAT_MS = 500, REPEATS_MAX = 16, AGAIN_MS = 300, STALE_TRIES = 5 };
+enum {
+    ACK_WINDOW_MS = 1000,
+    REPEAT_MS = 500,
+    REPEATS_MAX = 16,
+    PAUSE_REPEATS_MAX = 40,
+    PATIENCE = 4,
+    AGAIN_MS = 300,
+    STALE_TRIES = 5
+};
 
 const char *const ctl_classes[CTL_CLASSES] = {"edge",   "queue",   "admission", "reserve",
                                               "ledger", "sweeper", "invariant"};
@@ -159,7 +167,13 @@ static int send_until_judged(struct ctl_control *control, const Tidegate__V1__Co
         return error;
     }
     control->sent_us = tg_now_us();
-    for (unsigned i = 0; i < REPEATS_MAX && !is_judged(control); i++) {
+    unsigned repeats =
+        is_pause(control) ? 1 + (unsigned)(control->wish->wait_ms / REPEAT_MS) : REPEATS_MAX;
+    for (unsigned i = 0; i < repeats && !is_judged(control); i++) {
+        if (i == PATIENCE) {
+            (void)fprintf(stderr,
+                          "tidegatectl: no word from the ledger yet, repeating the command\n");
+        }
         control->send_error =
             tg_bus_ask_all(control->session->bus, TG_MESSAGE_CONTROL, control->wish->sale,
                            &signed_command.message.base, TG_MAX_CALL_MS, on_judgement, control, 0);

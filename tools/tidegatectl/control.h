@@ -19,7 +19,9 @@ struct ctl_wish {
     Tidegate__V1__SaleDefinition *definition; /* apply */
     bool plan;
     json_t *changes; /* plan: what would change, for the report; NULL: none. Borrowed. */
-    int64_t wait_ms; /* keep asking for this long while the gate is not armed or not proved */
+    /* How long to keep asking: while the gate is not armed or not proved; a pause, until the
+     * ledger's state shows it. */
+    int64_t wait_ms;
 };
 
 enum { CTL_ACKS_MAX = 512 };

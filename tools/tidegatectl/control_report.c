@@ -66,11 +66,13 @@ static void report_verdict(const struct ctl_options *options, const struct ctl_c
         return;
     }
     enum tg_reason reason = tg_reason_from_code(control->judgement->reason);
-    (void)fprintf(stderr, "tidegatectl: %s %s: refused: %s: %s\n", control->wish->verb,
-                  control->wish->sale, reason_of(control),
-                  detail[0] != '\0'          ? detail
-                  : reason < TG_REASON_COUNT ? tg_reason_row(reason)->detail
-                                             : "unknown reason");
+    bool waits = (reason == TG_REASON_NOT_PROVED || reason == TG_REASON_NOT_ARMED) &&
+                 control->wish->wait_ms == 0;
+    const char *sentence =
+        reason < TG_REASON_COUNT ? tg_reason_row(reason)->detail : "unknown reason";
+    (void)fprintf(stderr, "tidegatectl: %s %s: refused: %s: %s%s\n", control->wish->verb,
+                  control->wish->sale, reason_of(control), detail[0] != '\0' ? detail : sentence,
+                  waits ? " (--wait 30s keeps asking)" : "");
 }
 
 static void report_acks(const struct ctl_options *options, const struct ctl_control *control)

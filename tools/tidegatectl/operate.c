@@ -5,7 +5,13 @@
 
 #include <string.h>
 
-enum { WAIT_MS_MAX = 600000, CAUSE_BYTES_MAX = 127 };
+/* A pause is one command and ends with its life; the others are made anew. */
+enum {
+    WAIT_MS_MAX = 600000,
+    PAUSE_WAIT_MS = 20000,
+    PAUSE_WAIT_MS_MAX = 25000,
+    CAUSE_BYTES_MAX = 127
+};
 
 static bool cause_good(const char *cause)
 {
@@ -24,11 +30,14 @@ static bool cause_good(const char *cause)
 static enum ctl_exit operate(const struct ctl_options *options,
                              const struct ctl_arguments *arguments, struct ctl_wish wish)
 {
+    bool pause = wish.kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE;
     wish.sale = arguments->positional[0];
     wish.plan = arguments->dry_run;
+    wish.wait_ms = pause ? PAUSE_WAIT_MS : 0;
     if (!ctl_sale_name(wish.sale) || !cause_good(arguments->cause) ||
         (arguments->wait != NULL &&
-         !ctl_duration("--wait", arguments->wait, 0, WAIT_MS_MAX, &wish.wait_ms))) {
+         !ctl_duration("--wait", arguments->wait, 0, pause ? PAUSE_WAIT_MS_MAX : WAIT_MS_MAX,
+                       &wish.wait_ms))) {
         return CTL_USAGE;
     }
     return ctl_control(options, &wish);
