@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of the gate's keys, from the rows of catalog/keys.def: tg:{SALE.SHARD}:EPOCH:NAME, and :ITEM where per item. The hash
- * tag keeps the keys of one shard together. Pure. */
+ * Names of the gate's keys, from the rows of catalog/keys.def: tg:{SALE.SHARD}:EPOCH:NAME, and
+ * :ITEM where per item. The hash tag keeps the keys of one shard together. Pure. */
 #ifndef TG_PURE_GATE_KEY_H
 #define TG_PURE_GATE_KEY_H
 
@@ -18,8 +18,9 @@ enum tg_gate_key {
 
 enum { TG_GATE_KEY_BYTES = TG_MAX_SALE_NAME_BYTES + 80 };
 
-/* `sale` is a valid sale name; `item` counts only for keys per item. Returns the length, without NUL. */
-size_t tg_gate_key_format(const char *sale, uint32_t shard, uint64_t epoch, enum tg_gate_key key, uint32_t item,
-                          char out_text[TG_GATE_KEY_BYTES]);
+/* `sale` is a valid sale name; `item` counts only for keys per item. Returns the length, without
+ * NUL. */
+size_t tg_gate_key_format(const char *sale, uint32_t shard, uint64_t epoch, enum tg_gate_key key,
+                          uint32_t item, char out_text[TG_GATE_KEY_BYTES]);
 
 #endif

@@ -15,7 +15,8 @@ static struct invariant_work *work_of(struct invariant *invariant, size_t index)
     if (!invariant->works[index]) {
         invariant->works[index] = calloc(1, sizeof *invariant->works[index]);
         if (!invariant->works[index]) {
-            tg_log(TG_LOG_ERROR, "proof.no_memory", TG_TEXT_FIELD("sale", tg_sales_at(invariant->sales, index)->name));
+            tg_log(TG_LOG_ERROR, "proof.no_memory",
+                   TG_TEXT_FIELD("sale", tg_sales_at(invariant->sales, index)->name));
         }
     }
     return invariant->works[index];
@@ -62,8 +63,9 @@ static void turn(void *context)
 
 static int open_stores(struct invariant *invariant, const struct invariant_settings *settings)
 {
-    const struct tg_kv_spec kv = {
-        .url = settings->redis_url, .command_ms = TG_MAX_GATE_COMMAND_MS, .in_flight_max = TG_MAX_GATE_IN_FLIGHT};
+    const struct tg_kv_spec kv = {.url = settings->redis_url,
+                                  .command_ms = TG_MAX_GATE_COMMAND_MS,
+                                  .in_flight_max = TG_MAX_GATE_IN_FLIGHT};
     const struct tg_pg_spec pg = {.conninfo = settings->postgres_url,
                                   .connections = CONNECTIONS,
                                   .statement_ms = STATEMENT_MS,
@@ -73,7 +75,8 @@ static int open_stores(struct invariant *invariant, const struct invariant_setti
     return error != 0 ? error : tg_pg_open(loop, &pg, &invariant->pg);
 }
 
-int invariant_open(struct tg_app *app, const struct invariant_settings *settings, struct invariant **out_invariant)
+int invariant_open(struct tg_app *app, const struct invariant_settings *settings,
+                   struct invariant **out_invariant)
 {
     struct invariant *invariant = calloc(1, sizeof *invariant);
     if (!invariant) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The checker's shell: what its files share. checker.c turns and wires, round.c reads, report.c tells the outcome, pause.c
- * stops the sale, export.c carries the gate's log to the ledger. */
+ * The checker's shell: what its files share. checker.c turns and wires, round.c reads, report.c
+ * tells the outcome, pause.c stops the sale, export.c carries the gate's log to the ledger. */
 #ifndef INVARIANT_CHECKER_H
 #define INVARIANT_CHECKER_H
 
@@ -26,7 +26,12 @@ struct invariant_holdings {
     size_t count, room;
 };
 
-enum invariant_export_step { INVARIANT_EXPORT_REST, INVARIANT_EXPORT_READ, INVARIANT_EXPORT_STORE, INVARIANT_EXPORT_TRIM };
+enum invariant_export_step {
+    INVARIANT_EXPORT_REST,
+    INVARIANT_EXPORT_READ,
+    INVARIANT_EXPORT_STORE,
+    INVARIANT_EXPORT_TRIM
+};
 
 /* Export of one shard's log. */
 struct invariant_export {
@@ -78,7 +83,8 @@ size_t invariant_busy(const struct invariant *invariant);
 /* round.c: goes on with the round until it waits for an answer, or is over. */
 void invariant_proceed(struct invariant *invariant, size_t index);
 
-/* report.c: the round was judged, void, or Redis is lost (`judgement` says so): metrics, log, ledger, attestation, pause. */
+/* report.c: the round was judged, void, or Redis is lost (`judgement` says so): metrics, log,
+ * ledger, attestation, pause. */
 void invariant_report(struct invariant *invariant, size_t index);
 /* report.c: a judgement for a round that could not be read. */
 void invariant_judge_void(struct invariant_judgement *out_judgement, const char *note);

@@ -23,14 +23,15 @@ static void begin(struct invariant_sale *sale, const struct tg_sale *view, struc
     }
 }
 
-enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_sale *view, struct tg_mono now,
-                                   bool reachable)
+enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_sale *view,
+                                   struct tg_mono now, bool reachable)
 {
     if (sale->round.step != INVARIANT_REST || now.ms < sale->next_round.ms) {
         return INVARIANT_TURN_NONE;
     }
-    const bool watched = view->armed && view->phase != TG_PHASE_CLOSED && view->phase != TG_PHASE_UNKNOWN &&
-                         view->shards >= 1 && view->shards <= INVARIANT_SHARDS_MAX;
+    const bool watched = view->armed && view->phase != TG_PHASE_CLOSED &&
+                         view->phase != TG_PHASE_UNKNOWN && view->shards >= 1 &&
+                         view->shards <= INVARIANT_SHARDS_MAX;
     if (!watched) {
         sale->unreachable_turns = 0;
         return INVARIANT_TURN_NONE;
@@ -38,7 +39,8 @@ enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_
     sale->next_round.ms = now.ms + view->proof_every_ms;
     if (!reachable) {
         sale->unreachable_turns++;
-        return sale->unreachable_turns >= INVARIANT_UNREACHABLE_TURNS ? INVARIANT_TURN_LOST : INVARIANT_TURN_NONE;
+        return sale->unreachable_turns >= INVARIANT_UNREACHABLE_TURNS ? INVARIANT_TURN_LOST
+                                                                      : INVARIANT_TURN_NONE;
     }
     sale->unreachable_turns = 0;
     begin(sale, view, now);
@@ -51,7 +53,8 @@ void invariant_rest(struct invariant_sale *sale)
 }
 
 /* After the last read of a shard: its next shard, or the next part of the round. */
-static void next_shard(struct invariant_round *round, enum invariant_step first, enum invariant_step after)
+static void next_shard(struct invariant_round *round, enum invariant_step first,
+                       enum invariant_step after)
 {
     if (round->shard + 1 < round->shards) {
         round->shard++;
@@ -66,7 +69,8 @@ static void after_look1(struct invariant_sale *sale, enum invariant_result resul
 {
     struct invariant_round *round = &sale->round;
     if (result == INVARIANT_LACKING) {
-        /* Nothing more to read there; whether that is a loss, only the ledger's word on the epoch can tell. */
+        /* Nothing more to read there; whether that is a loss, only the ledger's word on the epoch
+         * can tell. */
         round->shard = 0;
         round->step = INVARIANT_LEDGER;
     } else {
@@ -81,8 +85,9 @@ static void after_log(struct invariant_sale *sale, enum invariant_result result)
     round->step = result == INVARIANT_LACKING ? INVARIANT_FILL : INVARIANT_HELD1;
 }
 
-/* Entries leave the stream only after the ledger stored them. So what a read of the stream lacked is in the ledger when asked
- * afterwards, or it is nowhere. With what was found there the stream is read again: it may have been trimmed once more. */
+/* Entries leave the stream only after the ledger stored them. So what a read of the stream lacked
+ * is in the ledger when asked afterwards, or it is nowhere. With what was found there the stream is
+ * read again: it may have been trimmed once more. */
 static void after_fill(struct invariant_sale *sale, enum invariant_result result)
 {
     struct invariant_round *round = &sale->round;
@@ -178,10 +183,12 @@ static bool shown(const struct tg_sale *view, const char *id)
     return false;
 }
 
-void invariant_alarm(struct invariant_sale *sale, const struct tg_sale *view, const char *new_id, const char *cause)
+void invariant_alarm(struct invariant_sale *sale, const struct tg_sale *view, const char *new_id,
+                     const char *cause)
 {
     struct invariant_pause *pause = &sale->pause;
-    if (pause->generation == view->generation && pause->id[0] != '\0' && (pause->wanted || shown(view, pause->id))) {
+    if (pause->generation == view->generation && pause->id[0] != '\0' &&
+        (pause->wanted || shown(view, pause->id))) {
         return; /* on its way, or in force */
     }
     *pause = (struct invariant_pause){.wanted = true, .generation = view->generation};
@@ -199,14 +206,15 @@ static bool lifted(const struct tg_sale *view, const char *id)
     return false;
 }
 
-bool invariant_pause_due(struct invariant_sale *sale, const struct tg_sale *view, struct tg_mono now)
+bool invariant_pause_due(struct invariant_sale *sale, const struct tg_sale *view,
+                         struct tg_mono now)
 {
     struct invariant_pause *pause = &sale->pause;
     if (!pause->wanted) {
         return false;
     }
-    if (pause->generation != view->generation || view->phase == TG_PHASE_CLOSED || shown(view, pause->id) ||
-        lifted(view, pause->id)) {
+    if (pause->generation != view->generation || view->phase == TG_PHASE_CLOSED ||
+        shown(view, pause->id) || lifted(view, pause->id)) {
         pause->wanted = false;
         return false;
     }
@@ -229,7 +237,8 @@ static size_t put(char *out_text, size_t capacity, size_t length, const char *te
     return length + taken;
 }
 
-size_t invariant_detail(const struct invariant_judgement *judgement, char *out_text, size_t capacity)
+size_t invariant_detail(const struct invariant_judgement *judgement, char *out_text,
+                        size_t capacity)
 {
     size_t length = 0;
     out_text[0] = '\0';

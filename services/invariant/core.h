@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When the checker reads what, and what it does about the outcome, as pure decisions: rounds per sale (R1 -> P -> R2 -> judge),
- * the pause an alarm calls for, and the export of the gate's log. The comparisons are core_check.h. Never repairs anything. */
+ * When the checker reads what, and what it does about the outcome, as pure decisions: rounds per
+ * sale (R1 -> P -> R2 -> judge), the pause an alarm calls for, and the export of the gate's log.
+ * The comparisons are core_check.h. Never repairs anything. */
 #ifndef INVARIANT_CORE_H
 #define INVARIANT_CORE_H
 
@@ -9,7 +10,8 @@
 #include "services/invariant/core_log.h"
 
 enum {
-    INVARIANT_UNREACHABLE_TURNS = 2, /* turns in a row without a connection: then Redis counts as lost */
+    INVARIANT_UNREACHABLE_TURNS =
+        2, /* turns in a row without a connection: then Redis counts as lost */
     INVARIANT_PAUSE_EVERY_MS = 1000,
     INVARIANT_EXPORT_EVERY_MS = 250,
     INVARIANT_LINGER_MAX = 1024,
@@ -17,14 +19,15 @@ enum {
     INVARIANT_UNOBEYED_WARN_MS = 5000
 };
 
-/* What the round does next. R1 and R2 walk the shards one after the other; the order within is the proof's (core_check.h). */
+/* What the round does next. R1 and R2 walk the shards one after the other; the order within is the
+ * proof's (core_check.h). */
 enum invariant_step {
     INVARIANT_REST,
     INVARIANT_SERVER, /* INFO: which Redis is this */
     INVARIANT_LOOK1,
-    INVARIANT_HEAD,   /* the log's place is not known: ask the ledger for the last stored entry */
-    INVARIANT_LOG,    /* stream from the place up to the look's sequence */
-    INVARIANT_FILL,   /* entries the stream no longer has, from the ledger */
+    INVARIANT_HEAD, /* the log's place is not known: ask the ledger for the last stored entry */
+    INVARIANT_LOG,  /* stream from the place up to the look's sequence */
+    INVARIANT_FILL, /* entries the stream no longer has, from the ledger */
     INVARIANT_HELD1,
     INVARIANT_UNACKED1, /* after held: whatever is held and not here was acknowledged */
     INVARIANT_SETTLED1,
@@ -40,8 +43,8 @@ enum invariant_step {
 /* How a step ended. */
 enum invariant_result {
     INVARIANT_READ,    /* done: go on */
-    INVARIANT_LACKING, /* LOOK1: no armed gate, or not readable; LOG: the stream starts too late, or ends too early; FILL: the
-                          ledger does not have what the stream lacked */
+    INVARIANT_LACKING, /* LOOK1: no armed gate, or not readable; LOG: the stream starts too late, or
+                          ends too early; FILL: the ledger does not have what the stream lacked */
     INVARIANT_TORN,    /* LOG, FILL: an entry contradicts the one before it, or the look */
     INVARIANT_GARBAGE, /* Redis says a key is of another type */
     INVARIANT_UNREAD   /* no answer, or one that is unknown: the round is void */
@@ -87,31 +90,37 @@ struct invariant_sale {
 
 enum invariant_turn { INVARIANT_TURN_NONE, INVARIANT_TURN_ROUND, INVARIANT_TURN_LOST };
 
-/* A turn of the clock: begins a round when one is due and the ledger says the gate is armed (also scheduled, also paused;
- * not closed). `reachable`: Redis has a usable connection. ROUND: go on with round.step. LOST: Redis has been out of reach for
- * INVARIANT_UNREACHABLE_TURNS turns: alarm G. Turns are counted, not clocked, so that a checker that was stopped itself
- * accuses nobody. */
-enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_sale *view, struct tg_mono now,
-                                   bool reachable);
+/* A turn of the clock: begins a round when one is due and the ledger says the gate is armed (also
+ * scheduled, also paused; not closed). `reachable`: Redis has a usable connection. ROUND: go on
+ * with round.step. LOST: Redis has been out of reach for INVARIANT_UNREACHABLE_TURNS turns: alarm
+ * G. Turns are counted, not clocked, so that a checker that was stopped itself accuses nobody. */
+enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_sale *view,
+                                   struct tg_mono now, bool reachable);
 
-/* The step ended like this; round.step and round.shard say what comes next. REST: the round is void. */
+/* The step ended like this; round.step and round.shard say what comes next. REST: the round is
+ * void. */
 void invariant_advance(struct invariant_sale *sale, enum invariant_result result);
 
 /* The round is over. */
 void invariant_rest(struct invariant_sale *sale);
 
-/* An alarm: wants the sale paused. `new_id` is used unless a pause of ours is still on its way or active. */
-void invariant_alarm(struct invariant_sale *sale, const struct tg_sale *view, const char *new_id, const char *cause);
+/* An alarm: wants the sale paused. `new_id` is used unless a pause of ours is still on its way or
+ * active. */
+void invariant_alarm(struct invariant_sale *sale, const struct tg_sale *view, const char *new_id,
+                     const char *cause);
 
 /* True when the pause command is to be sent (again) now. */
-bool invariant_pause_due(struct invariant_sale *sale, const struct tg_sale *view, struct tg_mono now);
+bool invariant_pause_due(struct invariant_sale *sale, const struct tg_sale *view,
+                         struct tg_mono now);
 
-/* Text of an alarm: "A: recorded in the ledger, unknown to the gate: res_..., res_..." for every failed check. At most
- * `capacity` bytes with the NUL. Returns the length. */
-size_t invariant_detail(const struct invariant_judgement *judgement, char *out_text, size_t capacity);
+/* Text of an alarm: "A: recorded in the ledger, unknown to the gate: res_..., res_..." for every
+ * failed check. At most `capacity` bytes with the NUL. Returns the length. */
+size_t invariant_detail(const struct invariant_judgement *judgement, char *out_text,
+                        size_t capacity);
 
-/* How many ids are in `linger` since `limit_ms` or longer and in `ids` too; then `ids` becomes the new set to watch.
- * `ids` sorted, `count` at most INVARIANT_LINGER_MAX (more are not watched). out_id: one of them. */
+/* How many ids are in `linger` since `limit_ms` or longer and in `ids` too; then `ids` becomes the
+ * new set to watch. `ids` sorted, `count` at most INVARIANT_LINGER_MAX (more are not watched).
+ * out_id: one of them. */
 uint32_t invariant_linger(struct invariant_linger *linger, struct tg_mono now, int64_t limit_ms,
                           const uint8_t (*ids)[INVARIANT_ID_BYTES], uint32_t count,
                           uint8_t out_id[INVARIANT_ID_BYTES]);

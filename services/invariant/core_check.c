@@ -111,8 +111,8 @@ const struct invariant_entry *invariant_find(const struct invariant_entry *entri
     return NULL;
 }
 
-static void fail(struct invariant_judgement *judgement, enum invariant_check check, const char *note,
-                 const uint8_t *id_or_null)
+static void fail(struct invariant_judgement *judgement, enum invariant_check check,
+                 const char *note, const uint8_t *id_or_null)
 {
     struct invariant_finding *finding = &judgement->findings[check];
     if (finding->failures++ == 0) {
@@ -134,7 +134,8 @@ static void make_void(struct invariant_judgement *judgement, const char *note)
 
 static bool same_arming(const struct invariant_look *look, const struct invariant_look *other)
 {
-    return look->present && look->readable && look->armed && strcmp(look->run_id, other->run_id) == 0 &&
+    return look->present && look->readable && look->armed &&
+           strcmp(look->run_id, other->run_id) == 0 &&
            strcmp(look->replication_id, other->replication_id) == 0;
 }
 
@@ -142,7 +143,8 @@ static bool same_arming(const struct invariant_look *look, const struct invarian
 static bool framed(const struct invariant_facts *facts, struct invariant_judgement *judgement)
 {
     const struct invariant_ledger *ledger = &facts->ledger;
-    if (ledger->epoch != facts->epoch || ledger->generation != facts->generation || !ledger->armed) {
+    if (ledger->epoch != facts->epoch || ledger->generation != facts->generation ||
+        !ledger->armed) {
         make_void(judgement, "epoch or arming changed during the round");
     } else if (ledger->shards != facts->shards) {
         make_void(judgement, "shard set changed during the round");
@@ -154,8 +156,9 @@ static bool framed(const struct invariant_facts *facts, struct invariant_judgeme
     return false;
 }
 
-/* The ledger said "armed" before R1 and still says so for the same epoch in P: a gate that is not there, or armed on another
- * Redis, in between was lost. Keys of an epoch are removed only after the ledger left it. */
+/* The ledger said "armed" before R1 and still says so for the same epoch in P: a gate that is not
+ * there, or armed on another Redis, in between was lost. Keys of an epoch are removed only after
+ * the ledger left it. */
 static void check_g(const struct invariant_facts *facts, struct invariant_judgement *judgement)
 {
     const struct invariant_ledger *ledger = &facts->ledger;
@@ -182,7 +185,8 @@ static void check_g(const struct invariant_facts *facts, struct invariant_judgem
     }
     if (ledger->system_identifier[0] != '\0' &&
         strcmp(ledger->system_identifier, ledger->system_identifier_now) != 0) {
-        fail(judgement, INVARIANT_CHECK_G, "PostgreSQL system identifier is not the armed one", NULL);
+        fail(judgement, INVARIANT_CHECK_G, "PostgreSQL system identifier is not the armed one",
+             NULL);
     }
     if (ledger->timeline[0] != '\0' && strcmp(ledger->timeline, ledger->timeline_now) != 0) {
         fail(judgement, INVARIANT_CHECK_G, "PostgreSQL timeline is not the armed one", NULL);
@@ -224,7 +228,8 @@ static void check_gate(const struct invariant_facts *facts, struct invariant_jud
     for (uint32_t i = 0; i < facts->looked; i++) {
         const struct invariant_look *look = &facts->look1[i];
         check_look(look, judgement);
-        comparable &= look->present && look->readable && look->item_count == facts->ledger.item_count;
+        comparable &=
+            look->present && look->readable && look->item_count == facts->ledger.item_count;
         for (uint32_t item = 0; comparable && item < look->item_count; item++) {
             initial[item] += look->items[item].initial;
         }
@@ -260,7 +265,8 @@ static void check_holdings(struct invariant_facts *facts, struct invariant_judge
     qsort(holdings, count, sizeof holdings[0], invariant_by_unit);
     for (size_t i = 0; i < count; i++) {
         const struct invariant_holding *holding = &holdings[i];
-        if (holding->item >= facts->ledger.item_count || holding->unit >= facts->ledger.units[holding->item]) {
+        if (holding->item >= facts->ledger.item_count ||
+            holding->unit >= facts->ledger.units[holding->item]) {
             fail(judgement, INVARIANT_CHECK_C2, "a unit that does not exist is held", holding->id);
             continue;
         }
@@ -312,30 +318,35 @@ static void check_known(const struct invariant_facts *facts, struct invariant_ju
         const struct invariant_row *row = &facts->rows[i];
         const struct invariant_entry *entry = invariant_find(facts->r2, facts->r2_count, row->id);
         if (!entry || !(entry->places & anywhere)) {
-            fail(judgement, INVARIANT_CHECK_A, "recorded in the ledger, unknown to the gate", row->id);
+            fail(judgement, INVARIANT_CHECK_A, "recorded in the ledger, unknown to the gate",
+                 row->id);
             continue;
         }
-        const bool units_differ = row->unit_count > 0 && entry->unit_count > 0 &&
-                                  (row->unit_count != entry->unit_count || row->units_tag != entry->units_tag);
+        const bool units_differ =
+            row->unit_count > 0 && entry->unit_count > 0 &&
+            (row->unit_count != entry->unit_count || row->units_tag != entry->units_tag);
         if (units_differ || (entry->unit_count > 0 && row->user_tag != entry->user_tag)) {
-            fail(judgement, INVARIANT_CHECK_U, "gate and ledger disagree on units or user", row->id);
+            fail(judgement, INVARIANT_CHECK_U, "gate and ledger disagree on units or user",
+                 row->id);
         }
     }
     for (size_t i = 0; i < facts->r1_count; i++) {
         const struct invariant_entry *entry = &facts->r1[i];
-        if ((entry->places & INVARIANT_UNACKED) && !invariant_find(facts->r2, facts->r2_count, entry->id)) {
+        if ((entry->places & INVARIANT_UNACKED) &&
+            !invariant_find(facts->r2, facts->r2_count, entry->id)) {
             fail(judgement, INVARIANT_CHECK_A, "not acknowledged and no longer held", entry->id);
         }
     }
 }
 
-static void check_entry(const struct invariant_entry *entry, const struct invariant_row *row_or_null,
+static void check_entry(const struct invariant_entry *entry,
+                        const struct invariant_row *row_or_null,
                         struct invariant_judgement *judgement)
 {
-    const bool ended =
-        row_or_null && (row_or_null->state == INVARIANT_EXPIRED || row_or_null->state == INVARIANT_CANCELLED);
-    const bool paid = row_or_null &&
-                      (row_or_null->state == INVARIANT_CONFIRMED || row_or_null->state == INVARIANT_CANCELLED);
+    const bool ended = row_or_null && (row_or_null->state == INVARIANT_EXPIRED ||
+                                       row_or_null->state == INVARIANT_CANCELLED);
+    const bool paid = row_or_null && (row_or_null->state == INVARIANT_CONFIRMED ||
+                                      row_or_null->state == INVARIANT_CANCELLED);
     if ((entry->places & INVARIANT_RELEASED) && !ended) {
         fail(judgement, INVARIANT_CHECK_B, "given back at the gate without a verdict", entry->id);
     }
@@ -343,12 +354,14 @@ static void check_entry(const struct invariant_entry *entry, const struct invari
         fail(judgement, INVARIANT_CHECK_C, "sold at the gate without a confirmation", entry->id);
     }
     if ((entry->places & INVARIANT_HELD) && !(entry->places & INVARIANT_UNACKED) && !row_or_null) {
-        fail(judgement, INVARIANT_CHECK_E, "acknowledged at the gate, not in the ledger", entry->id);
+        fail(judgement, INVARIANT_CHECK_E, "acknowledged at the gate, not in the ledger",
+             entry->id);
     }
 }
 
 /* One walk over both sorted arrays. */
-static void check_verdicts(const struct invariant_facts *facts, struct invariant_judgement *judgement)
+static void check_verdicts(const struct invariant_facts *facts,
+                           struct invariant_judgement *judgement)
 {
     size_t at = 0;
     for (size_t i = 0; i < facts->r1_count; i++) {
@@ -356,7 +369,8 @@ static void check_verdicts(const struct invariant_facts *facts, struct invariant
         while (at < facts->row_count && memcmp(facts->rows[at].id, id, INVARIANT_ID_BYTES) < 0) {
             at++;
         }
-        const bool found = at < facts->row_count && memcmp(facts->rows[at].id, id, INVARIANT_ID_BYTES) == 0;
+        const bool found =
+            at < facts->row_count && memcmp(facts->rows[at].id, id, INVARIANT_ID_BYTES) == 0;
         check_entry(&facts->r1[i], found ? &facts->rows[at] : NULL, judgement);
     }
 }
@@ -381,7 +395,8 @@ static void add_up(const struct invariant_facts *facts, struct invariant_judgeme
     }
     for (size_t i = 0; i < facts->r2_count; i++) {
         const struct invariant_entry *entry = &facts->r2[i];
-        while (at < facts->row_count && memcmp(facts->rows[at].id, entry->id, INVARIANT_ID_BYTES) < 0) {
+        while (at < facts->row_count &&
+               memcmp(facts->rows[at].id, entry->id, INVARIANT_ID_BYTES) < 0) {
             at++;
         }
         const bool found =

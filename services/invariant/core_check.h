@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The proof itself: comparisons over what one round read, as sorted arrays handed in. Every check is one-sided: it holds at any
- * delay between the reads of a correct run, so a failure is never a matter of timing. The reads and their order:
- * R1 (per shard: look, held, unacked, settled, released) -> P (one snapshot of the ledger) -> R2 (held, settled, released,
- * look). Reads nothing itself, allocates nothing. */
+ * The proof itself: comparisons over what one round read, as sorted arrays handed in. Every check
+ * is one-sided: it holds at any delay between the reads of a correct run, so a failure is never a
+ * matter of timing. The reads and their order: R1 (per shard: look, held, unacked, settled,
+ * released) -> P (one snapshot of the ledger) -> R2 (held, settled, released, look). Reads nothing
+ * itself, allocates nothing. */
 #ifndef INVARIANT_CORE_CHECK_H
 #define INVARIANT_CORE_CHECK_H
 
@@ -14,7 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { INVARIANT_SHARDS_MAX = 16, INVARIANT_IDS_TOLD = 5, INVARIANT_ID_BYTES = 16, INVARIANT_SERVER_ID = 41 };
+enum {
+    INVARIANT_SHARDS_MAX = 16,
+    INVARIANT_IDS_TOLD = 5,
+    INVARIANT_ID_BYTES = 16,
+    INVARIANT_SERVER_ID = 41
+};
 
 /* Where the gate has a reservation; one scan may see it in two places when it moves meanwhile. */
 enum invariant_place {
@@ -34,7 +40,12 @@ struct invariant_entry {
     uint32_t places;     /* bits of enum invariant_place */
 };
 
-enum invariant_state { INVARIANT_PENDING, INVARIANT_CONFIRMED, INVARIANT_EXPIRED, INVARIANT_CANCELLED };
+enum invariant_state {
+    INVARIANT_PENDING,
+    INVARIANT_CONFIRMED,
+    INVARIANT_EXPIRED,
+    INVARIANT_CANCELLED
+};
 
 /* One reservation as the ledger's snapshot has it. */
 struct invariant_row {
@@ -87,7 +98,7 @@ struct invariant_ledger {
     bool armed, closed;
     char run_id[INVARIANT_SERVER_ID]; /* armed ones */
     char replication_id[INVARIANT_SERVER_ID];
-    char system_identifier[24], timeline[24];             /* when the gate was armed; "" = not stored */
+    char system_identifier[24], timeline[24]; /* when the gate was armed; "" = not stored */
     char system_identifier_now[24], timeline_now[24];
     bool in_recovery; /* a standby answered */
     uint32_t shards;
@@ -140,9 +151,9 @@ struct invariant_facts {
     uint32_t looked; /* of look1: fewer than `shards` where the round stopped early */
     struct invariant_server server;
     const struct invariant_look *look1, *look2; /* `shards` each; look2 only where R2 was read */
-    bool log_torn;                              /* the log since the last round has a gap or gives another stock */
-    bool garbage;                               /* a key of the gate is of another type */
-    bool complete;                              /* R2 was read; false: the round stopped after an unarmed look1 */
+    bool log_torn; /* the log since the last round has a gap or gives another stock */
+    bool garbage;  /* a key of the gate is of another type */
+    bool complete; /* R2 was read; false: the round stopped after an unarmed look1 */
     const struct invariant_entry *r1, *r2;
     size_t r1_count, r2_count;
     struct invariant_ledger ledger;
@@ -157,13 +168,16 @@ int invariant_by_entry_id(const void *a, const void *b);
 int invariant_by_unit(const void *a, const void *b);
 int invariant_by_slot(const void *a, const void *b);
 
-/* Sorts by id and merges rows of one reservation (one per holding, as joined): counts and tags add up. Returns the new count. */
+/* Sorts by id and merges rows of one reservation (one per holding, as joined): counts and tags add
+ * up. Returns the new count. */
 size_t invariant_fold_rows(struct invariant_row *rows, size_t count);
 
-/* Sorts by id and merges what one scan saw of the same reservation. Returns the new count. n log n. */
+/* Sorts by id and merges what one scan saw of the same reservation. Returns the new count. n log n.
+ */
 size_t invariant_fold(struct invariant_entry *entries, size_t count);
 
-/* Adds a unit to a units_tag. Order-free; different sets of one size collide with probability 2^-64. */
+/* Adds a unit to a units_tag. Order-free; different sets of one size collide with probability
+ * 2^-64. */
 uint64_t invariant_units_tag(uint64_t tag, uint32_t item, uint32_t unit);
 
 /* The judgement of a round. Linear in the arrays, plus sorting the holdings twice. */

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum invariant_log_step invariant_log_take(struct invariant_log *log, const struct invariant_log_entry *entry)
+enum invariant_log_step invariant_log_take(struct invariant_log *log,
+                                           const struct invariant_log_entry *entry)
 {
     if (entry->sequence <= log->sequence) {
         return INVARIANT_LOG_TAKEN;
@@ -13,8 +14,8 @@ enum invariant_log_step invariant_log_take(struct invariant_log *log, const stru
     }
     int64_t stock = 0;
     if (!entry->readable || entry->stock_after < 0 ||
-        (log->stock_known &&
-         (__builtin_add_overflow(log->stock, entry->change, &stock) || stock != entry->stock_after))) {
+        (log->stock_known && (__builtin_add_overflow(log->stock, entry->change, &stock) ||
+                              stock != entry->stock_after))) {
         return INVARIANT_LOG_TORN;
     }
     log->sequence = entry->sequence;
@@ -23,7 +24,8 @@ enum invariant_log_step invariant_log_take(struct invariant_log *log, const stru
     return INVARIANT_LOG_TAKEN;
 }
 
-int invariant_log_change(const char *kind, size_t kind_length, uint32_t unit_count, int64_t *out_change)
+int invariant_log_change(const char *kind, size_t kind_length, uint32_t unit_count,
+                         int64_t *out_change)
 {
     static const struct {
         const char *kind;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gate's log on its way into the ledger: read a page of the stream, append it, have the gate trim what is stored. Any
- * number of checkers may do this at once: the ledger takes only what continues its log, and tells where that ends. */
+ * The gate's log on its way into the ledger: read a page of the stream, append it, have the gate
+ * trim what is stored. Any number of checkers may do this at once: the ledger takes only what
+ * continues its log, and tells where that ends. */
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 #include "services/invariant/checker.h"
@@ -84,8 +85,8 @@ static void trim(struct invariant *invariant, uint64_t token)
     request.shard = (uint32_t)token;
     request.stored_sequence = export->stored;
     export->step = INVARIANT_EXPORT_TRIM;
-    if (tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_RESERVE_TRIM, view->name, &request.base, NULL, TG_MAX_CALL_MS,
-                    on_trimmed, invariant, token) != 0) {
+    if (tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_RESERVE_TRIM, view->name, &request.base,
+                    NULL, TG_MAX_CALL_MS, on_trimmed, invariant, token) != 0) {
         rest(export, RETRY_MS);
     }
 }
@@ -107,8 +108,10 @@ static void on_stored(void *context, uint64_t token, int status, const ProtobufC
     }
     if (!export->stuck_told) {
         export->stuck_told = true;
-        tg_log(TG_LOG_WARN, "export.not_taken", TG_TEXT_FIELD("sale", tg_sales_at(invariant->sales, token >> 32)->name),
-               TG_TEXT_FIELD("reason", answer->reason), TG_NUMBER_FIELD("stored", answer->stored_sequence));
+        tg_log(TG_LOG_WARN, "export.not_taken",
+               TG_TEXT_FIELD("sale", tg_sales_at(invariant->sales, token >> 32)->name),
+               TG_TEXT_FIELD("reason", answer->reason),
+               TG_NUMBER_FIELD("stored", answer->stored_sequence));
     }
     export->stored = answer->stored_sequence;
     rest(export, RETRY_MS);
@@ -126,8 +129,8 @@ static void store(struct invariant *invariant, uint64_t token, struct page *page
     request.entries = page->list;
     request.n_entries = page->count;
     export->step = INVARIANT_EXPORT_STORE;
-    if (tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_LEDGER_APPEND, view->name, &request.base, NULL, TG_MAX_CALL_MS,
-                    on_stored, invariant, token) != 0) {
+    if (tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_LEDGER_APPEND, view->name, &request.base,
+                    NULL, TG_MAX_CALL_MS, on_stored, invariant, token) != 0) {
         rest(export, RETRY_MS);
     }
 }
@@ -140,14 +143,15 @@ static void on_read(void *context, uint64_t token, int status, const redisReply 
     page.count = 0;
     page.unit_count = 0;
     page.bytes = 0;
-    if (invariant_wire_reply(status, reply) != INVARIANT_REPLY_FINE || reply->type != REDIS_REPLY_ARRAY) {
+    if (invariant_wire_reply(status, reply) != INVARIANT_REPLY_FINE ||
+        reply->type != REDIS_REPLY_ARRAY) {
         rest(export, RETRY_MS);
         return;
     }
     size_t i = 0;
     struct invariant_wire_log log;
-    while (i < reply->elements && invariant_wire_log(reply->element[i], &log) == 0 && log.entry.readable &&
-           add(&page, &log)) {
+    while (i < reply->elements && invariant_wire_log(reply->element[i], &log) == 0 &&
+           log.entry.readable && add(&page, &log)) {
         i++;
     }
     if (page.count == 0) {
@@ -161,7 +165,8 @@ static void on_read(void *context, uint64_t token, int status, const redisReply 
 void invariant_export_turn(struct invariant *invariant, size_t index, struct tg_mono now)
 {
     const struct tg_sale *view = tg_sales_at(invariant->sales, index);
-    for (uint32_t shard = 0; view->armed && shard < view->shards && shard < INVARIANT_SHARDS_MAX; shard++) {
+    for (uint32_t shard = 0; view->armed && shard < view->shards && shard < INVARIANT_SHARDS_MAX;
+         shard++) {
         struct invariant_export *export = &invariant->works[index]->exports[shard];
         if (export->step != INVARIANT_EXPORT_REST || now.ms < export->next.ms) {
             continue;

@@ -5,12 +5,14 @@
 static struct invariant_settings settings;
 static struct invariant *invariant;
 
+/* clang-format off: the order of these includes is their meaning */
 static const struct tg_setting rows[] = {
 #define TG_SETTINGS_OF struct invariant_settings
 #include "lib/io/config_rows.h"
 #include "services/invariant/settings.def"
 #include "lib/io/config_end.h"
 };
+/* clang-format on */
 
 static int start(struct tg_app *app, void *context)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The signed pause command. The core says when, and repeats it until the ledger's state shows the pause. */
+ * The signed pause command. The core says when, and repeats it until the ledger's state shows the
+ * pause. */
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 #include "services/invariant/checker.h"
@@ -8,7 +9,8 @@ static void on_judged(void *context, uint64_t token, int status, const ProtobufC
 {
     const Tidegate__V1__CommandReply *answer = (const Tidegate__V1__CommandReply *)reply;
     if (status != 0) {
-        tg_log(TG_LOG_WARN, "proof.pause_unanswered", TG_TEXT_FIELD("error", tg_error_text(status)));
+        tg_log(TG_LOG_WARN, "proof.pause_unanswered",
+               TG_TEXT_FIELD("error", tg_error_text(status)));
     } else {
         tg_log(TG_LOG_WARN, "proof.pause_judged", TG_TEXT_FIELD("command", answer->command_id),
                TG_TEXT_FIELD("reason", answer->reason));
@@ -30,8 +32,9 @@ void invariant_send_pause(struct invariant *invariant, size_t index)
     command.cause = work->core.pause.cause;
     int error = tg_command_sign(&invariant->key, "invariant", &command, &signed_command);
     if (error == 0) {
-        error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_CONTROL, view->name, &signed_command.message.base,
-                            NULL, TG_MAX_CALL_MS, on_judged, invariant, index);
+        error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_CONTROL, view->name,
+                            &signed_command.message.base, NULL, TG_MAX_CALL_MS, on_judged,
+                            invariant, index);
         tg_command_free(&signed_command);
     }
     if (error != 0) {

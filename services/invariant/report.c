@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What follows from a judgement: metrics and log, the result to the ledger, the attestation after a clean round, the pause
- * after an alarm. */
+ * What follows from a judgement: metrics and log, the result to the ledger, the attestation after a
+ * clean round, the pause after an alarm. */
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -25,7 +25,8 @@ void invariant_judge_lost(struct invariant_judgement *out_judgement)
 static void on_stored(void *context, uint64_t token, int status, const ProtobufCMessage *reply)
 {
     if (status != 0) {
-        tg_log(TG_LOG_WARN, "proof.result_not_stored", TG_TEXT_FIELD("error", tg_error_text(status)));
+        tg_log(TG_LOG_WARN, "proof.result_not_stored",
+               TG_TEXT_FIELD("error", tg_error_text(status)));
     }
 }
 
@@ -51,8 +52,8 @@ static void store_result(struct invariant *invariant, size_t index, uint32_t rou
     request.epoch = work->core.round.step != INVARIANT_REST ? work->core.round.epoch : view->epoch;
     request.instance = (char *)tg_app_instance(invariant->app);
     request.check = &result;
-    const int error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_LEDGER_APPEND, view->name, &request.base, NULL,
-                                  TG_MAX_CALL_MS, on_stored, invariant, index);
+    const int error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_LEDGER_APPEND, view->name,
+                                  &request.base, NULL, TG_MAX_CALL_MS, on_stored, invariant, index);
     if (error != 0) {
         on_stored(invariant, index, error, NULL);
     }
@@ -68,8 +69,9 @@ static void attest(struct invariant *invariant, size_t index)
     request.run_id = work->server.run_id;
     request.replication_id = work->server.replication_id;
     request.gate_time_ms = work->look1[0].gate_ms; /* the first look is the earliest */
-    const int error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_RESERVE_ATTEST, view->name, &request.base, NULL,
-                                  TG_MAX_CALL_MS, on_attested, invariant, index);
+    const int error =
+        tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_RESERVE_ATTEST, view->name,
+                    &request.base, NULL, TG_MAX_CALL_MS, on_attested, invariant, index);
     if (error != 0) {
         on_attested(invariant, index, error, NULL);
     }
@@ -82,7 +84,8 @@ static void alarm_pause(struct invariant *invariant, size_t index)
     char id[TG_BASE32_ID_LENGTH + 1], cause[sizeof work->core.pause.cause];
     if (strcmp(work->told, work->detail) != 0) {
         memcpy(work->told, work->detail, sizeof work->told);
-        tg_log(TG_LOG_ERROR, "proof.alarm", TG_TEXT_FIELD("sale", view->name), TG_TEXT_FIELD("detail", work->detail));
+        tg_log(TG_LOG_ERROR, "proof.alarm", TG_TEXT_FIELD("sale", view->name),
+               TG_TEXT_FIELD("detail", work->detail));
     }
     tg_command_new_id(id);
     (void)snprintf(cause, sizeof cause, "proof: %.100s", work->detail);
@@ -91,7 +94,8 @@ static void alarm_pause(struct invariant *invariant, size_t index)
 
 static void set_sums(const struct tg_sale *view, const struct invariant_judgement *judgement)
 {
-    const double sum = (double)(judgement->stock + judgement->pending + judgement->confirmed + judgement->in_flight) -
+    const double sum = (double)(judgement->stock + judgement->pending + judgement->confirmed +
+                                judgement->in_flight) -
                        (double)judgement->release_pending;
     tg_metric_set(TG_METRIC_PROOF_PENDING, view->name, (double)judgement->pending);
     tg_metric_set(TG_METRIC_PROOF_CONFIRMED, view->name, (double)judgement->confirmed);
@@ -102,18 +106,22 @@ static void set_sums(const struct tg_sale *view, const struct invariant_judgemen
     tg_metric_set(TG_METRIC_OVERSOLD, view->name, (double)judgement->oversold);
 }
 
-static bool is_unobeyed(const struct invariant_work *work, size_t *at, const struct invariant_entry *entry)
+static bool is_unobeyed(const struct invariant_work *work, size_t *at,
+                        const struct invariant_entry *entry)
 {
-    while (*at < work->rows.count && memcmp(work->rows.at[*at].id, entry->id, INVARIANT_ID_BYTES) < 0) {
+    while (*at < work->rows.count &&
+           memcmp(work->rows.at[*at].id, entry->id, INVARIANT_ID_BYTES) < 0) {
         (*at)++;
     }
-    if (*at == work->rows.count || memcmp(work->rows.at[*at].id, entry->id, INVARIANT_ID_BYTES) != 0) {
+    if (*at == work->rows.count ||
+        memcmp(work->rows.at[*at].id, entry->id, INVARIANT_ID_BYTES) != 0) {
         return false;
     }
     const uint8_t state = work->rows.at[*at].state;
     const bool ended = state == INVARIANT_EXPIRED || state == INVARIANT_CANCELLED;
     return ended ? !(entry->places & INVARIANT_RELEASED)
-                 : state == INVARIANT_CONFIRMED && !(entry->places & (INVARIANT_SETTLED | INVARIANT_RELEASED));
+                 : state == INVARIANT_CONFIRMED &&
+                       !(entry->places & (INVARIANT_SETTLED | INVARIANT_RELEASED));
 }
 
 static void warn(const struct tg_sale *view, const char *event, uint32_t count, const uint8_t *id)
@@ -121,8 +129,8 @@ static void warn(const struct tg_sale *view, const char *event, uint32_t count, 
     if (count > 0) {
         char text[TG_BASE32_ID_LENGTH + 1];
         tg_base32_id_encode(id, text);
-        tg_log(TG_LOG_WARN, event, TG_TEXT_FIELD("sale", view->name), TG_NUMBER_FIELD("count", count),
-               TG_TEXT_FIELD("one_of_them", text));
+        tg_log(TG_LOG_WARN, event, TG_TEXT_FIELD("sale", view->name),
+               TG_NUMBER_FIELD("count", count), TG_TEXT_FIELD("one_of_them", text));
     }
 }
 
@@ -147,7 +155,8 @@ static void warn_of_age(struct invariant_work *work, const struct tg_sale *view,
         }
     }
     warn(view, "proof.verdict_not_obeyed",
-         invariant_linger(&work->core.unobeyed, now, INVARIANT_UNOBEYED_WARN_MS, ids, count, id), id);
+         invariant_linger(&work->core.unobeyed, now, INVARIANT_UNOBEYED_WARN_MS, ids, count, id),
+         id);
 }
 
 void invariant_report(struct invariant *invariant, size_t index)
@@ -170,7 +179,8 @@ void invariant_report(struct invariant *invariant, size_t index)
         break;
     case INVARIANT_VOID:
         tg_metric_add(TG_METRIC_PROOF_ROUNDS, "void", 1);
-        tg_log(TG_LOG_INFO, "proof.void", TG_TEXT_FIELD("sale", view->name), TG_TEXT_FIELD("why", work->detail));
+        tg_log(TG_LOG_INFO, "proof.void", TG_TEXT_FIELD("sale", view->name),
+               TG_TEXT_FIELD("why", work->detail));
         break;
     case INVARIANT_ALARM:
         tg_metric_add(TG_METRIC_PROOF_ROUNDS, "alarm", 1);

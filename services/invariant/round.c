@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Carries out the reads of a round, one answer at a time. The token of every call is the sale's index and the round's number. */
+ * Carries out the reads of a round, one answer at a time. The token of every call is the sale's
+ * index and the round's number. */
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 #include "services/invariant/checker.h"
@@ -61,7 +62,8 @@ static int add_entry(struct invariant_entries *entries, const struct invariant_e
     return error;
 }
 
-static int add_row(void *context, const struct invariant_row *row, const struct invariant_holding *holding_or_null)
+static int add_row(void *context, const struct invariant_row *row,
+                   const struct invariant_holding *holding_or_null)
 {
     struct invariant_work *work = context;
     void *at = work->rows.at;
@@ -85,7 +87,8 @@ static int add_row(void *context, const struct invariant_row *row, const struct 
 
 /* ---- answers of Redis ---- */
 
-static struct outcome read_look(struct invariant_work *work, uint32_t item_count, const redisReply *reply)
+static struct outcome read_look(struct invariant_work *work, uint32_t item_count,
+                                const redisReply *reply)
 {
     const struct invariant_round *round = &work->core.round;
     const bool first = round->step == INVARIANT_LOOK1;
@@ -93,7 +96,8 @@ static struct outcome read_look(struct invariant_work *work, uint32_t item_count
     if (invariant_wire_look(reply, round->epoch, item_count, look) != 0) {
         return done(INVARIANT_UNREAD);
     }
-    return done(first && !(look->present && look->readable && look->armed) ? INVARIANT_LACKING : INVARIANT_READ);
+    return done(first && !(look->present && look->readable && look->armed) ? INVARIANT_LACKING
+                                                                           : INVARIANT_READ);
 }
 
 static struct outcome read_log(struct invariant_work *work, const redisReply *reply)
@@ -117,16 +121,20 @@ static struct outcome read_log(struct invariant_work *work, const redisReply *re
     if (log->sequence < look->sequence) {
         return reply->elements == INVARIANT_LOG_COUNT ? AGAIN : done(INVARIANT_LACKING);
     }
-    return done(invariant_log_meets(log, look->sequence, stock_of(look)) ? INVARIANT_READ : INVARIANT_TORN);
+    return done(invariant_log_meets(log, look->sequence, stock_of(look)) ? INVARIANT_READ
+                                                                         : INVARIANT_TORN);
 }
 
 /* A page of HSCAN or SSCAN into the round's first or second set. */
-static struct outcome read_scan(struct invariant *invariant, struct invariant_work *work, enum invariant_place place,
-                                const redisReply *reply)
+static struct outcome read_scan(struct invariant *invariant, struct invariant_work *work,
+                                enum invariant_place place, const redisReply *reply)
 {
-    struct invariant_entries *entries = work->core.round.step < INVARIANT_LEDGER ? &work->r1 : &work->r2;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
-        reply->element[1]->type != REDIS_REPLY_ARRAY || (size_t)reply->element[0]->len >= sizeof work->cursor) {
+    struct invariant_entries *entries =
+        work->core.round.step < INVARIANT_LEDGER ? &work->r1 : &work->r2;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->type != REDIS_REPLY_STRING ||
+        reply->element[1]->type != REDIS_REPLY_ARRAY ||
+        (size_t)reply->element[0]->len >= sizeof work->cursor) {
         return done(INVARIANT_UNREAD);
     }
     const redisReply *page = reply->element[1];
@@ -136,7 +144,8 @@ static struct outcome read_scan(struct invariant *invariant, struct invariant_wo
         if (place == INVARIANT_UNACKED) {
             invariant_wire_unacked(page->element[i], &entry);
         } else {
-            invariant_wire_hold(page->element[i], page->element[i + 1], place, invariant->tag_key, &entry);
+            invariant_wire_hold(page->element[i], page->element[i + 1], place, invariant->tag_key,
+                                &entry);
         }
         if (add_entry(entries, &entry) != 0) {
             return done(INVARIANT_UNREAD);
@@ -177,7 +186,8 @@ static enum tg_gate_key key_of(enum invariant_place place)
     return TG_GATE_KEY_HELD;
 }
 
-static struct outcome read_gate(struct invariant *invariant, size_t index, int status, const redisReply *reply)
+static struct outcome read_gate(struct invariant *invariant, size_t index, int status,
+                                const redisReply *reply)
 {
     struct invariant_work *work = invariant->works[index];
     const enum invariant_step step = work->core.round.step;
@@ -192,7 +202,8 @@ static struct outcome read_gate(struct invariant *invariant, size_t index, int s
         return done(INVARIANT_UNREAD);
     }
     if (step == INVARIANT_SERVER) {
-        return done(invariant_wire_server(reply, &work->server) == 0 ? INVARIANT_READ : INVARIANT_UNREAD);
+        return done(invariant_wire_server(reply, &work->server) == 0 ? INVARIANT_READ
+                                                                     : INVARIANT_UNREAD);
     }
     if (step == INVARIANT_LOOK1 || step == INVARIANT_LOOK2) {
         return read_look(work, tg_sales_at(invariant->sales, index)->item_count, reply);
@@ -229,19 +240,23 @@ static struct outcome read_fill(struct invariant_work *work, const PGresult *res
     return count == INVARIANT_FILL_COUNT ? AGAIN : done(INVARIANT_READ);
 }
 
-static struct outcome read_snapshot(struct invariant *invariant, struct invariant_work *work, const PGresult *result)
+static struct outcome read_snapshot(struct invariant *invariant, struct invariant_work *work,
+                                    const PGresult *result)
 {
-    const struct invariant_ledger_sink sink = {.context = work, .tag_key = invariant->tag_key, .row = add_row};
+    const struct invariant_ledger_sink sink = {
+        .context = work, .tag_key = invariant->tag_key, .row = add_row};
     work->rows.count = 0;
     work->holdings.count = 0;
     const int error = invariant_ledger_read(result, &sink, &work->ledger);
     if (error != 0) {
-        tg_log(TG_LOG_ERROR, "proof.snapshot_unreadable", TG_TEXT_FIELD("error", tg_error_text(error)));
+        tg_log(TG_LOG_ERROR, "proof.snapshot_unreadable",
+               TG_TEXT_FIELD("error", tg_error_text(error)));
     }
     return done(error == 0 ? INVARIANT_READ : INVARIANT_UNREAD);
 }
 
-static struct outcome read_ledger(struct invariant *invariant, size_t index, int status, const PGresult *result)
+static struct outcome read_ledger(struct invariant *invariant, size_t index, int status,
+                                  const PGresult *result)
 {
     struct invariant_work *work = invariant->works[index];
     const struct invariant_round *round = &work->core.round;
@@ -251,10 +266,12 @@ static struct outcome read_ledger(struct invariant *invariant, size_t index, int
         return done(INVARIANT_UNREAD);
     }
     if (round->step == INVARIANT_HEAD) {
-        return done(invariant_ledger_read_head(result, &work->core.logs[round->shard]) == 0 ? INVARIANT_READ
-                                                                                             : INVARIANT_UNREAD);
+        return done(invariant_ledger_read_head(result, &work->core.logs[round->shard]) == 0
+                        ? INVARIANT_READ
+                        : INVARIANT_UNREAD);
     }
-    return round->step == INVARIANT_FILL ? read_fill(work, result) : read_snapshot(invariant, work, result);
+    return round->step == INVARIANT_FILL ? read_fill(work, result)
+                                         : read_snapshot(invariant, work, result);
 }
 
 /* ---- going on ---- */
@@ -318,7 +335,8 @@ static int ask_gate(struct invariant *invariant, size_t index)
         return invariant_gate_look(&gate, view->item_count, &answer);
     }
     if (round->step == INVARIANT_LOG) {
-        return invariant_gate_log(&gate, work->core.logs[round->shard].sequence, INVARIANT_LOG_COUNT, &answer);
+        return invariant_gate_log(&gate, work->core.logs[round->shard].sequence,
+                                  INVARIANT_LOG_COUNT, &answer);
     }
     return invariant_gate_scan(&gate, key_of(place_of(round->step)), work->cursor, &answer);
 }
@@ -337,8 +355,8 @@ static int ask_ledger(struct invariant *invariant, size_t index)
         return invariant_ledger_head(&question, round->epoch, round->shard, sequence);
     }
     if (round->step == INVARIANT_FILL) {
-        return invariant_ledger_fill(&question, round->epoch, round->shard, work->core.logs[round->shard].sequence,
-                                     sequence);
+        return invariant_ledger_fill(&question, round->epoch, round->shard,
+                                     work->core.logs[round->shard].sequence, sequence);
     }
     return invariant_ledger_snapshot(&question, round->generation);
 }

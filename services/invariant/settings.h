@@ -5,10 +5,12 @@
 
 #include "lib/io/config.h"
 
+/* clang-format off: the order of these includes is their meaning */
 struct invariant_settings {
 #include "lib/io/config_members.h"
 #include "services/invariant/settings.def"
 #include "lib/io/config_end.h"
 };
+/* clang-format on */
 
 #endif

@@ -23,11 +23,13 @@ static size_t name_of(const struct invariant_gate *gate, enum tg_gate_key key, u
     return tg_gate_key_format(gate->sale, gate->shard, gate->epoch, key, item, out_name);
 }
 
-int invariant_gate_look(const struct invariant_gate *gate, uint32_t item_count, const struct invariant_answer *answer)
+int invariant_gate_look(const struct invariant_gate *gate, uint32_t item_count,
+                        const struct invariant_answer *answer)
 {
-    static const enum tg_gate_key fixed[] = {TG_GATE_KEY_CTL,      TG_GATE_KEY_HELD,   TG_GATE_KEY_UNACKED,
-                                             TG_GATE_KEY_SETTLED,  TG_GATE_KEY_RELEASED, TG_GATE_KEY_BUYERS,
-                                             TG_GATE_KEY_USED,     TG_GATE_KEY_PAUSES, TG_GATE_KEY_LOG};
+    static const enum tg_gate_key fixed[] = {
+        TG_GATE_KEY_CTL,     TG_GATE_KEY_HELD,     TG_GATE_KEY_UNACKED,
+        TG_GATE_KEY_SETTLED, TG_GATE_KEY_RELEASED, TG_GATE_KEY_BUYERS,
+        TG_GATE_KEY_USED,    TG_GATE_KEY_PAUSES,   TG_GATE_KEY_LOG};
     enum { FIXED = sizeof fixed / sizeof fixed[0] };
     static struct tg_kv_script script = {.name = "look", .source = invariant_look_lua};
     if (script.sha1[0] == '\0') {
@@ -42,8 +44,8 @@ int invariant_gate_look(const struct invariant_gate *gate, uint32_t item_count, 
         lengths[i] = name_of(gate, key, i < FIXED ? 0 : (uint32_t)(i - FIXED), names[i]);
         argv[i] = names[i];
     }
-    return tg_kv_eval(gate->kv, &script, count, count, argv, lengths, answer->on_reply, answer->context,
-                      answer->token);
+    return tg_kv_eval(gate->kv, &script, count, count, argv, lengths, answer->on_reply,
+                      answer->context, answer->token);
 }
 
 int invariant_gate_scan(const struct invariant_gate *gate, enum tg_gate_key key, const char *cursor,
@@ -52,9 +54,11 @@ int invariant_gate_scan(const struct invariant_gate *gate, enum tg_gate_key key,
     char name[TG_GATE_KEY_BYTES], count[16];
     const size_t name_length = name_of(gate, key, 0, name);
     const int count_length = snprintf(count, sizeof count, "%d", INVARIANT_SCAN_COUNT);
-    const char *const argv[] = {key == TG_GATE_KEY_UNACKED ? "SSCAN" : "HSCAN", name, cursor, "COUNT", count};
+    const char *const argv[] = {key == TG_GATE_KEY_UNACKED ? "SSCAN" : "HSCAN", name, cursor,
+                                "COUNT", count};
     const size_t lengths[] = {5, name_length, strlen(cursor), 5, (size_t)count_length};
-    return tg_kv_command(gate->kv, 5, argv, lengths, answer->on_reply, answer->context, answer->token);
+    return tg_kv_command(gate->kv, 5, argv, lengths, answer->on_reply, answer->context,
+                         answer->token);
 }
 
 int invariant_gate_log(const struct invariant_gate *gate, uint64_t after, uint32_t count,
@@ -66,5 +70,6 @@ int invariant_gate_log(const struct invariant_gate *gate, uint64_t after, uint32
     const int count_length = snprintf(count_text, sizeof count_text, "%" PRIu32, count);
     const char *const argv[] = {"XRANGE", name, from, "+", "COUNT", count_text};
     const size_t lengths[] = {6, name_length, (size_t)from_length, 1, 5, (size_t)count_length};
-    return tg_kv_command(gate->kv, 6, argv, lengths, answer->on_reply, answer->context, answer->token);
+    return tg_kv_command(gate->kv, 6, argv, lengths, answer->on_reply, answer->context,
+                         answer->token);
 }

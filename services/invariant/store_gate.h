@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the checker reads from Redis. Reads only: no call here, and nothing else in this daemon, writes a key. Every reply
- * comes back through the round's callback, with its token. */
+ * What the checker reads from Redis. Reads only: no call here, and nothing else in this daemon,
+ * writes a key. Every reply comes back through the round's callback, with its token. */
 #ifndef INVARIANT_STORE_GATE_H
 #define INVARIANT_STORE_GATE_H
 
@@ -28,11 +28,12 @@ struct invariant_answer {
 TG_MUST_CHECK int invariant_gate_server(struct tg_kv *kv, const struct invariant_answer *answer);
 TG_MUST_CHECK int invariant_gate_look(const struct invariant_gate *gate, uint32_t item_count,
                                       const struct invariant_answer *answer);
-/* A page of a hash or set; `cursor` as Redis gave it, "0" to begin. At most 2 ms of Redis's time. */
-TG_MUST_CHECK int invariant_gate_scan(const struct invariant_gate *gate, enum tg_gate_key key, const char *cursor,
-                                      const struct invariant_answer *answer);
+/* A page of a hash or set; `cursor` as Redis gave it, "0" to begin. At most 2 ms of Redis's time.
+ */
+TG_MUST_CHECK int invariant_gate_scan(const struct invariant_gate *gate, enum tg_gate_key key,
+                                      const char *cursor, const struct invariant_answer *answer);
 /* Entries of the log after a sequence, oldest first, at most `count`. */
-TG_MUST_CHECK int invariant_gate_log(const struct invariant_gate *gate, uint64_t after, uint32_t count,
-                                     const struct invariant_answer *answer);
+TG_MUST_CHECK int invariant_gate_log(const struct invariant_gate *gate, uint64_t after,
+                                     uint32_t count, const struct invariant_answer *answer);
 
 #endif

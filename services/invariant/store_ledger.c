@@ -7,39 +7,48 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One statement = one snapshot. First column: what the row is about. The count of holdings is joined to nothing, so that one
- * without its reservation is missed by nobody. */
+/* One statement = one snapshot. First column: what the row is about. The count of holdings is
+ * joined to nothing, so that one without its reservation is missed by nobody. */
 static const char snapshot_sql[] =
     "WITH s AS MATERIALIZED (SELECT * FROM tidegate.sales WHERE sale = $1::text)"
-    " SELECT 's', s.epoch::text, s.generation::text, s.armed::text, (s.stage = 'closed')::text, s.run_id,"
-    " s.replication_id, s.shards::text, (SELECT count(*) FROM tidegate.holdings h WHERE h.sale = $1::text"
+    " SELECT 's', s.epoch::text, s.generation::text, s.armed::text, (s.stage = 'closed')::text, "
+    "s.run_id,"
+    " s.replication_id, s.shards::text, (SELECT count(*) FROM tidegate.holdings h WHERE h.sale = "
+    "$1::text"
     " AND h.generation = $2::bigint)::text, NULL FROM s"
     " UNION ALL SELECT 'd', s.system_identifier, s.timeline,"
-    " (SELECT c.system_identifier::text FROM pg_control_system() c), CASE WHEN pg_is_in_recovery() THEN ''"
-    " ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, pg_is_in_recovery()::text, NULL, NULL, NULL, NULL"
+    " (SELECT c.system_identifier::text FROM pg_control_system() c), CASE WHEN pg_is_in_recovery() "
+    "THEN ''"
+    " ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, pg_is_in_recovery()::text, "
+    "NULL, NULL, NULL, NULL"
     " FROM s"
     " UNION ALL SELECT 'i', i.item::text, i.units::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
     " FROM tidegate.sale_items i WHERE i.sale = $1::text AND i.generation = $2::bigint"
-    " UNION ALL SELECT 'r', r.id, r.state, encode(r.user_id, 'hex'), (r.restocked_at IS NOT NULL)::text,"
+    " UNION ALL SELECT 'r', r.id, r.state, encode(r.user_id, 'hex'), (r.restocked_at IS NOT "
+    "NULL)::text,"
     " h.item::text, h.unit::text, h.user_slot::text, h.live::text, encode(h.user_id, 'hex')"
     " FROM tidegate.reservations r LEFT JOIN tidegate.holdings h ON h.reservation_id = r.id"
     " WHERE r.sale = $1::text AND r.generation = $2::bigint";
 enum { SNAPSHOT_COLUMNS = 10 };
 
-static const char head_sql[] =
-    "SELECT g.sequence::text, g.stock_after::text FROM tidegate.gate_log g WHERE g.sale = $1::text AND"
-    " g.epoch = $2::bigint AND g.shard = $3::integer AND g.sequence <= $4::bigint ORDER BY g.sequence DESC LIMIT 1";
+static const char head_sql[] = "SELECT g.sequence::text, g.stock_after::text FROM "
+                               "tidegate.gate_log g WHERE g.sale = $1::text AND"
+                               " g.epoch = $2::bigint AND g.shard = $3::integer AND g.sequence <= "
+                               "$4::bigint ORDER BY g.sequence DESC LIMIT 1";
 
 static const char fill_sql[] =
-    "SELECT g.sequence::text, g.kind, (length(g.units) - length(replace(g.units, ':', '')))::text, g.stock_after::text"
-    " FROM tidegate.gate_log g WHERE g.sale = $1::text AND g.epoch = $2::bigint AND g.shard = $3::integer AND"
+    "SELECT g.sequence::text, g.kind, (length(g.units) - length(replace(g.units, ':', '')))::text, "
+    "g.stock_after::text"
+    " FROM tidegate.gate_log g WHERE g.sale = $1::text AND g.epoch = $2::bigint AND g.shard = "
+    "$3::integer AND"
     " g.sequence > $4::bigint AND g.sequence <= $5::bigint ORDER BY g.sequence LIMIT $6::integer";
 
 enum { NUMBER_BYTES = 24 };
 
 static int ask(const struct invariant_question *question, struct tg_pg_statement *statement)
 {
-    return tg_pg_run(question->pg, statement, question->on_result, question->context, question->token);
+    return tg_pg_run(question->pg, statement, question->on_result, question->context,
+                     question->token);
 }
 
 int invariant_ledger_snapshot(const struct invariant_question *question, uint64_t generation)
@@ -51,23 +60,27 @@ int invariant_ledger_snapshot(const struct invariant_question *question, uint64_
     return ask(question, &statement);
 }
 
-int invariant_ledger_head(const struct invariant_question *question, uint64_t epoch, uint32_t shard, uint64_t up_to)
+int invariant_ledger_head(const struct invariant_question *question, uint64_t epoch, uint32_t shard,
+                          uint64_t up_to)
 {
     char numbers[3][NUMBER_BYTES];
     (void)tg_unsigned_format(epoch, numbers[0]);
     (void)tg_unsigned_format(shard, numbers[1]);
     (void)tg_unsigned_format(up_to, numbers[2]);
     struct tg_pg_statement statement = {
-        .sql = head_sql, .parameter_count = 4, .values = {question->sale, numbers[0], numbers[1], numbers[2]}};
+        .sql = head_sql,
+        .parameter_count = 4,
+        .values = {question->sale, numbers[0], numbers[1], numbers[2]}};
     return ask(question, &statement);
 }
 
-int invariant_ledger_fill(const struct invariant_question *question, uint64_t epoch, uint32_t shard, uint64_t after,
-                          uint64_t up_to)
+int invariant_ledger_fill(const struct invariant_question *question, uint64_t epoch, uint32_t shard,
+                          uint64_t after, uint64_t up_to)
 {
     char numbers[5][NUMBER_BYTES];
     const uint64_t values[5] = {epoch, shard, after, up_to, INVARIANT_FILL_COUNT};
-    struct tg_pg_statement statement = {.sql = fill_sql, .parameter_count = 6, .values = {question->sale}};
+    struct tg_pg_statement statement = {
+        .sql = fill_sql, .parameter_count = 6, .values = {question->sale}};
     for (int i = 0; i < 5; i++) {
         (void)tg_unsigned_format(values[i], numbers[i]);
         statement.values[i + 1] = numbers[i];
@@ -77,11 +90,12 @@ int invariant_ledger_fill(const struct invariant_question *question, uint64_t ep
 
 /* ---- reading ---- */
 
-static bool number_at(const PGresult *result, int row, int column, uint64_t max, uint64_t *out_value)
+static bool number_at(const PGresult *result, int row, int column, uint64_t max,
+                      uint64_t *out_value)
 {
     return !PQgetisnull(result, row, column) &&
-           tg_unsigned_parse(PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column), max,
-                             out_value) == 0;
+           tg_unsigned_parse(PQgetvalue(result, row, column),
+                             (size_t)PQgetlength(result, row, column), max, out_value) == 0;
 }
 
 static bool flag_at(const PGresult *result, int row, int column)
@@ -100,7 +114,8 @@ static bool text_at(const PGresult *result, int row, int column, char *out_text,
     return true;
 }
 
-static bool user_tag_at(const PGresult *result, int row, int column, const uint8_t *key, uint64_t *out_tag)
+static bool user_tag_at(const PGresult *result, int row, int column, const uint8_t *key,
+                        uint64_t *out_tag)
 {
     uint8_t user[TG_MAX_USER_BYTES];
     const size_t digits = (size_t)PQgetlength(result, row, column);
@@ -115,12 +130,13 @@ static bool user_tag_at(const PGresult *result, int row, int column, const uint8
 static bool read_sale(const PGresult *result, int row, struct invariant_ledger *ledger)
 {
     uint64_t shards = 0;
-    const bool fine = number_at(result, row, 1, INT64_MAX, &ledger->epoch) &&
-                      number_at(result, row, 2, INT64_MAX, &ledger->generation) &&
-                      text_at(result, row, 5, ledger->run_id, sizeof ledger->run_id) &&
-                      text_at(result, row, 6, ledger->replication_id, sizeof ledger->replication_id) &&
-                      number_at(result, row, 7, UINT32_MAX, &shards) &&
-                      number_at(result, row, 8, INT64_MAX, &ledger->holdings_counted);
+    const bool fine =
+        number_at(result, row, 1, INT64_MAX, &ledger->epoch) &&
+        number_at(result, row, 2, INT64_MAX, &ledger->generation) &&
+        text_at(result, row, 5, ledger->run_id, sizeof ledger->run_id) &&
+        text_at(result, row, 6, ledger->replication_id, sizeof ledger->replication_id) &&
+        number_at(result, row, 7, UINT32_MAX, &shards) &&
+        number_at(result, row, 8, INT64_MAX, &ledger->holdings_counted);
     ledger->armed = flag_at(result, row, 3);
     ledger->closed = flag_at(result, row, 4);
     ledger->shards = (uint32_t)shards;
@@ -132,7 +148,8 @@ static bool read_server(const PGresult *result, int row, struct invariant_ledger
     ledger->in_recovery = flag_at(result, row, 5);
     return text_at(result, row, 1, ledger->system_identifier, sizeof ledger->system_identifier) &&
            text_at(result, row, 2, ledger->timeline, sizeof ledger->timeline) &&
-           text_at(result, row, 3, ledger->system_identifier_now, sizeof ledger->system_identifier_now) &&
+           text_at(result, row, 3, ledger->system_identifier_now,
+                   sizeof ledger->system_identifier_now) &&
            text_at(result, row, 4, ledger->timeline_now, sizeof ledger->timeline_now);
 }
 
@@ -151,9 +168,9 @@ static bool read_item(const PGresult *result, int row, struct invariant_ledger *
 static bool read_state(const char *text, uint8_t *out_state)
 {
     static const char *const states[] = {"pending", "confirmed", "expired", "cancelled"};
-    for (uint8_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
         if (strcmp(states[i], text) == 0) {
-            *out_state = i;
+            *out_state = (uint8_t)i;
             return true;
         }
     }
@@ -164,7 +181,8 @@ static int read_row(const PGresult *result, int at, const struct invariant_ledge
                     struct invariant_ledger *ledger)
 {
     struct invariant_row row = {0};
-    if (invariant_wire_id(PQgetvalue(result, at, 1), (size_t)PQgetlength(result, at, 1), row.id) != 0 ||
+    if (invariant_wire_id(PQgetvalue(result, at, 1), (size_t)PQgetlength(result, at, 1), row.id) !=
+            0 ||
         !read_state(PQgetvalue(result, at, 2), &row.state) ||
         !user_tag_at(result, at, 3, sink->tag_key, &row.user_tag)) {
         return TG_ERR_MALFORMED;
@@ -175,8 +193,10 @@ static int read_row(const PGresult *result, int at, const struct invariant_ledge
     }
     struct invariant_holding holding = {0};
     uint64_t item = 0, unit = 0, slot = 0;
-    if (!number_at(result, at, 5, UINT32_MAX, &item) || !number_at(result, at, 6, UINT32_MAX, &unit) ||
-        !number_at(result, at, 7, UINT32_MAX, &slot) || !user_tag_at(result, at, 9, sink->tag_key, &holding.user_tag)) {
+    if (!number_at(result, at, 5, UINT32_MAX, &item) ||
+        !number_at(result, at, 6, UINT32_MAX, &unit) ||
+        !number_at(result, at, 7, UINT32_MAX, &slot) ||
+        !user_tag_at(result, at, 9, sink->tag_key, &holding.user_tag)) {
         return TG_ERR_MALFORMED;
     }
     ledger->holdings_joined++;
@@ -222,8 +242,9 @@ int invariant_ledger_read(const PGresult *result, const struct invariant_ledger_
 int invariant_ledger_read_head(const PGresult *result, struct invariant_log *out_log)
 {
     uint64_t sequence = 0, stock = 0;
-    if (PQntuples(result) > 0 && (PQnfields(result) != 2 || !number_at(result, 0, 0, INT64_MAX, &sequence) ||
-                                  !number_at(result, 0, 1, INT64_MAX, &stock))) {
+    if (PQntuples(result) > 0 &&
+        (PQnfields(result) != 2 || !number_at(result, 0, 0, INT64_MAX, &sequence) ||
+         !number_at(result, 0, 1, INT64_MAX, &stock))) {
         return TG_ERR_MALFORMED;
     }
     out_log->placed = true;
@@ -233,16 +254,18 @@ int invariant_ledger_read_head(const PGresult *result, struct invariant_log *out
     return 0;
 }
 
-int invariant_ledger_read_fill(const PGresult *result, int index, struct invariant_log_entry *out_entry)
+int invariant_ledger_read_fill(const PGresult *result, int index,
+                               struct invariant_log_entry *out_entry)
 {
     uint64_t sequence = 0, units = 0, stock = 0;
     if (PQnfields(result) != 4 || !number_at(result, index, 0, INT64_MAX, &sequence) ||
-        !number_at(result, index, 2, UINT32_MAX, &units) || !number_at(result, index, 3, INT64_MAX, &stock)) {
+        !number_at(result, index, 2, UINT32_MAX, &units) ||
+        !number_at(result, index, 3, INT64_MAX, &stock)) {
         return TG_ERR_MALFORMED;
     }
     *out_entry = (struct invariant_log_entry){.sequence = sequence, .stock_after = (int64_t)stock};
     out_entry->readable =
-        invariant_log_change(PQgetvalue(result, index, 1), (size_t)PQgetlength(result, index, 1), (uint32_t)units,
-                             &out_entry->change) == 0;
+        invariant_log_change(PQgetvalue(result, index, 1), (size_t)PQgetlength(result, index, 1),
+                             (uint32_t)units, &out_entry->change) == 0;
     return 0;
 }

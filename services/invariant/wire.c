@@ -32,8 +32,8 @@ static bool info_field(const redisReply *reply, const char *name, char *out_valu
     while (line && *line) {
         const char *end = strchr(line, '\r');
         const size_t length = end ? (size_t)(end - line) : strlen(line);
-        if (length > name_length && memcmp(line, name, name_length) == 0 && line[name_length] == ':' &&
-            length - name_length - 1 < capacity) {
+        if (length > name_length && memcmp(line, name, name_length) == 0 &&
+            line[name_length] == ':' && length - name_length - 1 < capacity) {
             memcpy(out_value, line + name_length + 1, length - name_length - 1);
             out_value[length - name_length - 1] = '\0';
             return true;
@@ -73,31 +73,35 @@ static bool server_id(const redisReply *reply, char out_id[INVARIANT_SERVER_ID])
 }
 
 /* Everything of ctl that must be a number is one. */
-static bool read_ctl(const redisReply *reply, uint64_t epoch, uint32_t item_count, struct invariant_look *look)
+static bool read_ctl(const redisReply *reply, uint64_t epoch, uint32_t item_count,
+                     struct invariant_look *look)
 {
     redisReply **row = reply->element;
     uint64_t format = 0, own_epoch = 0, items = 0;
     bool fine = number(row[2], &format) && format == GATE_FORMAT && number(row[3], &own_epoch) &&
                 own_epoch == epoch && server_id(row[4], look->run_id) &&
-                server_id(row[5], look->replication_id) && is_text(row[6]) && number(row[7], &look->sequence) &&
-                number(row[8], &items) && items <= TG_MAX_ITEMS_PER_SALE;
+                server_id(row[5], look->replication_id) && is_text(row[6]) &&
+                number(row[7], &look->sequence) && number(row[8], &items) &&
+                items <= TG_MAX_ITEMS_PER_SALE;
     look->armed = fine && strcmp(row[6]->str, "1") == 0;
     look->item_count = (uint32_t)items;
     for (uint32_t i = 0; fine && i < item_count && i < items; i++) {
         redisReply **at = row + LOOK_HEAD + i * LOOK_PER_ITEM;
         struct invariant_item *item = &look->items[i];
-        fine = number(at[0], &item->initial) && number(at[1], &item->stock) && number(at[2], &item->held) &&
-               number(at[3], &item->settled) && number(at[4], &item->free_bits);
+        fine = number(at[0], &item->initial) && number(at[1], &item->stock) &&
+               number(at[2], &item->held) && number(at[3], &item->settled) &&
+               number(at[4], &item->free_bits);
     }
     return fine;
 }
 
-int invariant_wire_look(const redisReply *reply, uint64_t epoch, uint32_t item_count, struct invariant_look *out_look)
+int invariant_wire_look(const redisReply *reply, uint64_t epoch, uint32_t item_count,
+                        struct invariant_look *out_look)
 {
     struct invariant_look look = {0};
     uint64_t gate_ms = 0;
-    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || !is_text(reply->element[0]) ||
-        !number(reply->element[1], &gate_ms)) {
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
+        !is_text(reply->element[0]) || !number(reply->element[1], &gate_ms)) {
         return TG_ERR_MALFORMED;
     }
     look.gate_ms = (int64_t)gate_ms;
@@ -122,9 +126,12 @@ int invariant_wire_id(const char *text, size_t length, uint8_t out_id[INVARIANT_
     return tg_base32_id_decode(text + 4, length - 4, out_id);
 }
 
-uint64_t invariant_wire_user_tag(const uint8_t key[INVARIANT_TAG_KEY_BYTES], const uint8_t *user, size_t length)
+uint64_t invariant_wire_user_tag(const uint8_t key[INVARIANT_TAG_KEY_BYTES], const uint8_t *user,
+                                 size_t length)
 {
-    _Static_assert(INVARIANT_TAG_KEY_BYTES == crypto_shorthash_KEYBYTES && crypto_shorthash_BYTES == 8, "one word");
+    _Static_assert(INVARIANT_TAG_KEY_BYTES == crypto_shorthash_KEYBYTES &&
+                       crypto_shorthash_BYTES == 8,
+                   "one word");
     uint8_t bytes[8];
     uint64_t tag = 0;
     crypto_shorthash(bytes, user, length, key);
@@ -138,12 +145,14 @@ static bool entry_id(const redisReply *field, uint8_t out_id[INVARIANT_ID_BYTES]
     if (is_text(field) && invariant_wire_id(field->str, field->len, out_id) == 0) {
         return true;
     }
-    crypto_generichash(out_id, INVARIANT_ID_BYTES, (const uint8_t *)(is_text(field) ? field->str : ""),
+    crypto_generichash(out_id, INVARIANT_ID_BYTES,
+                       (const uint8_t *)(is_text(field) ? field->str : ""),
                        is_text(field) ? field->len : 0, NULL, 0);
     return false;
 }
 
-/* A reservation given back before the gate was rebuilt has "-" for units and slots: place window deadline digest - - user. */
+/* A reservation given back before the gate was rebuilt has "-" for units and slots: place window
+ * deadline digest - - user. */
 static bool without_units(const redisReply *value)
 {
     const char *at = value->str;
@@ -154,8 +163,9 @@ static bool without_units(const redisReply *value)
     return at && strncmp(at, "- - ", 4) == 0 && at[4] != '\0';
 }
 
-void invariant_wire_hold(const redisReply *field, const redisReply *value, enum invariant_place place,
-                         const uint8_t key[INVARIANT_TAG_KEY_BYTES], struct invariant_entry *out_entry)
+void invariant_wire_hold(const redisReply *field, const redisReply *value,
+                         enum invariant_place place, const uint8_t key[INVARIANT_TAG_KEY_BYTES],
+                         struct invariant_entry *out_entry)
 {
     struct tg_hold_record record;
     struct invariant_entry entry = {.places = place};
@@ -170,7 +180,8 @@ void invariant_wire_hold(const redisReply *field, const redisReply *value, enum 
         return;
     }
     for (uint32_t i = 0; i < record.unit_count; i++) {
-        entry.units_tag = invariant_units_tag(entry.units_tag, record.units[i].item, record.units[i].unit);
+        entry.units_tag =
+            invariant_units_tag(entry.units_tag, record.units[i].item, record.units[i].unit);
     }
     entry.unit_count = record.unit_count;
     entry.user_tag = invariant_wire_user_tag(key, record.user, record.user_length);
@@ -185,7 +196,8 @@ void invariant_wire_unacked(const redisReply *member, struct invariant_entry *ou
     }
 }
 
-int invariant_wire_units(const char *text, size_t length, struct tg_unit_ref *out_units, uint32_t *out_count)
+int invariant_wire_units(const char *text, size_t length, struct tg_unit_ref *out_units,
+                         uint32_t *out_count)
 {
     uint32_t count = 0;
     uint64_t item = 0;
@@ -237,18 +249,21 @@ int invariant_wire_log(const redisReply *reply, struct invariant_wire_log *out_l
 {
     struct invariant_wire_log log = {.kind = "", .reservation = "", .source = ""};
     if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        !stream_id(reply->element[0], &log.entry.sequence) || reply->element[1]->type != REDIS_REPLY_ARRAY) {
+        !stream_id(reply->element[0], &log.entry.sequence) ||
+        reply->element[1]->type != REDIS_REPLY_ARRAY) {
         return TG_ERR_MALFORMED;
     }
     const redisReply *fields = reply->element[1];
     const redisReply *kind = stream_field(fields, "kind"), *units = stream_field(fields, "units");
-    const redisReply *reservation = stream_field(fields, "reservation"), *source = stream_field(fields, "source");
+    const redisReply *reservation = stream_field(fields, "reservation"),
+                     *source = stream_field(fields, "source");
     uint64_t stock = 0, at_ms = 0;
-    log.entry.readable = kind && units && reservation && source &&
-                         number(stream_field(fields, "stock_after"), &stock) &&
-                         number(stream_field(fields, "at_ms"), &at_ms) &&
-                         invariant_wire_units(units->str, units->len, log.units, &log.unit_count) == 0 &&
-                         invariant_log_change(kind->str, kind->len, log.unit_count, &log.entry.change) == 0;
+    log.entry.readable =
+        kind && units && reservation && source &&
+        number(stream_field(fields, "stock_after"), &stock) &&
+        number(stream_field(fields, "at_ms"), &at_ms) &&
+        invariant_wire_units(units->str, units->len, log.units, &log.unit_count) == 0 &&
+        invariant_log_change(kind->str, kind->len, log.unit_count, &log.entry.change) == 0;
     if (log.entry.readable) {
         log.kind = kind->str;
         log.reservation = reservation->str;
@@ -273,8 +288,8 @@ static const char *outcome_name(enum invariant_outcome outcome)
     return "void";
 }
 
-void invariant_wire_result(const struct invariant_judgement *judgement, char *detail, int64_t at_ms, uint32_t round_ms,
-                           Tidegate__V1__CheckResult *out_result)
+void invariant_wire_result(const struct invariant_judgement *judgement, char *detail, int64_t at_ms,
+                           uint32_t round_ms, Tidegate__V1__CheckResult *out_result)
 {
     tidegate__v1__check_result__init(out_result);
     out_result->at_ms = at_ms;

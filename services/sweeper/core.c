@@ -70,14 +70,16 @@ static void call(struct sweeper_sale *sale, enum sweeper_lane_name name, enum sw
     out_actions->calls[name] = next;
 }
 
-static void begin(struct sweeper_sale *sale, enum sweeper_lane_name name, struct sweeper_actions *out_actions)
+static void begin(struct sweeper_sale *sale, enum sweeper_lane_name name,
+                  struct sweeper_actions *out_actions)
 {
     sale->lanes[name].full = false;
     sale->lanes[name].progress = false;
     call(sale, name, name == SWEEPER_CARRY ? SWEEPER_CALL_DUE : SWEEPER_CALL_GATE_DUE, out_actions);
 }
 
-/* The page is worked off. A full page with progress means more at once; otherwise the lane rests until its next turn. */
+/* The page is worked off. A full page with progress means more at once; otherwise the lane rests
+ * until its next turn. */
 static void finish(struct sweeper_sale *sale, enum sweeper_lane_name name, struct tg_mono now,
                    struct sweeper_actions *out_actions)
 {
@@ -87,7 +89,8 @@ static void finish(struct sweeper_sale *sale, enum sweeper_lane_name name, struc
         return;
     }
     lane->call = SWEEPER_CALL_NONE;
-    lane->next.ms = now.ms + (name == SWEEPER_CARRY ? SWEEPER_CARRY_EVERY_MS : SWEEPER_BURY_EVERY_MS);
+    lane->next.ms =
+        now.ms + (name == SWEEPER_CARRY ? SWEEPER_CARRY_EVERY_MS : SWEEPER_BURY_EVERY_MS);
 }
 
 static void rest(struct sweeper_sale *sale, enum sweeper_lane_name name, struct tg_mono now,
@@ -97,7 +100,8 @@ static void rest(struct sweeper_sale *sale, enum sweeper_lane_name name, struct 
     finish(sale, name, now, out_actions);
 }
 
-static void go_on_to_orders(struct sweeper_sale *sale, struct tg_mono now, struct sweeper_actions *out_actions)
+static void go_on_to_orders(struct sweeper_sale *sale, struct tg_mono now,
+                            struct sweeper_actions *out_actions)
 {
     if (sale->order_count > 0) {
         call(sale, SWEEPER_CARRY, SWEEPER_CALL_OBEY, out_actions);
@@ -106,8 +110,9 @@ static void go_on_to_orders(struct sweeper_sale *sale, struct tg_mono now, struc
     }
 }
 
-/* Moves the cursor over a full page of orders, back to the start after the last one. A ledger that answers rows at or before
- * the cursor does not follow it: then the next page waits for the next turn. */
+/* Moves the cursor over a full page of orders. The ledger lists what comes after the cursor and
+ * then, round the end, what comes before it. Only a page that lies wholly after the cursor is a
+ * reason to ask again at once: a round through rows that do not move ends with the turn. */
 static void advance_cursor(struct sweeper_sale *sale, const struct sweeper_event *event)
 {
     struct sweeper_lane *lane = &sale->lanes[SWEEPER_CARRY];
@@ -115,9 +120,12 @@ static void advance_cursor(struct sweeper_sale *sale, const struct sweeper_event
         sale->cursor = (struct sweeper_id){0};
         return;
     }
+    const struct sweeper_id *first = &event->orders[0].id;
+    const struct sweeper_id *last = &event->orders[event->order_count - 1].id;
     lane->full = true;
-    lane->progress = strcmp(event->orders[0].id.text, sale->cursor.text) > 0;
-    sale->cursor = event->orders[event->order_count - 1].id;
+    lane->progress =
+        strcmp(first->text, sale->cursor.text) > 0 && strcmp(last->text, first->text) >= 0;
+    sale->cursor = *last;
 }
 
 static void on_due(struct sweeper_sale *sale, struct tg_mono now, const struct sweeper_event *event,
@@ -155,8 +163,8 @@ static bool ordered(const struct sweeper_sale *sale, const struct sweeper_result
     return false;
 }
 
-static void on_results(struct sweeper_sale *sale, struct tg_mono now, const struct sweeper_event *event,
-                       struct sweeper_actions *out_actions)
+static void on_results(struct sweeper_sale *sale, struct tg_mono now,
+                       const struct sweeper_event *event, struct sweeper_actions *out_actions)
 {
     sale->result_count = 0;
     for (uint32_t i = 0; i < event->result_count && i < SWEEPER_PAGE; i++) {
@@ -185,13 +193,14 @@ static void on_results(struct sweeper_sale *sale, struct tg_mono now, const stru
     }
 }
 
-static void on_gate_due(struct sweeper_sale *sale, struct tg_mono now, const struct sweeper_event *event,
-                        struct sweeper_actions *out_actions)
+static void on_gate_due(struct sweeper_sale *sale, struct tg_mono now,
+                        const struct sweeper_event *event, struct sweeper_actions *out_actions)
 {
     sale->bury_epoch = event->epoch;
     sale->bury_generation = event->generation;
     sale->lanes[SWEEPER_BURY].full = event->holds_full;
-    sale->hold_count = event->hold_count < SWEEPER_BURY_PAGE ? event->hold_count : SWEEPER_BURY_PAGE;
+    sale->hold_count =
+        event->hold_count < SWEEPER_BURY_PAGE ? event->hold_count : SWEEPER_BURY_PAGE;
     for (uint32_t i = 0; i < sale->hold_count; i++) {
         sale->holds[i] = event->holds[i];
     }
@@ -202,8 +211,8 @@ static void on_gate_due(struct sweeper_sale *sale, struct tg_mono now, const str
     }
 }
 
-static void on_verdicts(struct sweeper_sale *sale, struct tg_mono now, const struct sweeper_event *event,
-                        struct sweeper_actions *out_actions)
+static void on_verdicts(struct sweeper_sale *sale, struct tg_mono now,
+                        const struct sweeper_event *event, struct sweeper_actions *out_actions)
 {
     sale->lanes[event->lane].progress |= event->final_verdicts > 0;
     if (event->lane == SWEEPER_BURY) {
@@ -215,10 +224,11 @@ static void on_verdicts(struct sweeper_sale *sale, struct tg_mono now, const str
     }
 }
 
-static void on_failed(struct sweeper_sale *sale, struct tg_mono now, const struct sweeper_event *event,
-                      struct sweeper_actions *out_actions)
+static void on_failed(struct sweeper_sale *sale, struct tg_mono now,
+                      const struct sweeper_event *event, struct sweeper_actions *out_actions)
 {
-    /* Verdicts that could not be had keep nobody else's orders waiting; they are still due at the next turn. */
+    /* Verdicts that could not be had keep nobody else's orders waiting; they are still due at the
+     * next turn. */
     if (sale->lanes[event->lane].call == SWEEPER_CALL_EXPIRE && sale->order_count > 0) {
         sale->lanes[event->lane].full = false;
         go_on_to_orders(sale, now, out_actions);
@@ -227,7 +237,8 @@ static void on_failed(struct sweeper_sale *sale, struct tg_mono now, const struc
     rest(sale, event->lane, now, out_actions);
 }
 
-static void on_tick(struct sweeper_sale *sale, struct tg_mono now, struct sweeper_actions *out_actions)
+static void on_tick(struct sweeper_sale *sale, struct tg_mono now,
+                    struct sweeper_actions *out_actions)
 {
     for (int name = 0; name < SWEEPER_LANES; name++) {
         const struct sweeper_lane *lane = &sale->lanes[name];

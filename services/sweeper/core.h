@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the sweeper does next, as pure decisions: events and the time in, calls to make out. Two lanes per sale run side by
- * side, each with one call in flight: CARRY takes what the ledger has due (lapsed ids to a verdict, verdicts to the gate, the
- * gate's obedience back), BURY takes holds the ledger may never have seen to a verdict, with tombstones. Every step may be
- * repeated or done by another sweeper at the same time. Never asks for a release on its own account: only orders of the
- * ledger reach the gate. */
+ * What the sweeper does next, as pure decisions: events and the time in, calls to make out. Two
+ * lanes per sale run side by side, each with one call in flight: CARRY takes what the ledger has
+ * due (lapsed ids to a verdict, verdicts to the gate, the gate's obedience back), BURY takes holds
+ * the ledger may never have seen to a verdict, with tombstones. Every step may be repeated or done
+ * by another sweeper at the same time. Never asks for a release on its own account: only orders of
+ * the ledger reach the gate. */
 #ifndef SWEEPER_CORE_H
 #define SWEEPER_CORE_H
 
@@ -17,14 +18,15 @@
 
 enum {
     SWEEPER_PAGE = TG_MAX_PAGE,
-    SWEEPER_BURY_PAGE = 64,        /* a lapsed hold with the longest user takes 212 bytes of a message */
+    SWEEPER_BURY_PAGE = 64, /* a lapsed hold with the longest user takes 212 bytes of a message */
     SWEEPER_POISON_MAX = 256,
     SWEEPER_CARRY_EVERY_MS = 200,
     SWEEPER_BURY_EVERY_MS = 1000,
     SWEEPER_POISON_FIRST_MS = 1000,
     SWEEPER_POISON_LONGEST_MS = 60000
 };
-_Static_assert(SWEEPER_BURY_PAGE * (TG_MAX_USER_BYTES + 84) <= TG_MAX_BUS_BODY_BYTES, "a page of holds fits a message");
+_Static_assert(SWEEPER_BURY_PAGE *(TG_MAX_USER_BYTES + 84) <= TG_MAX_BUS_BODY_BYTES,
+               "a page of holds fits a message");
 
 struct sweeper_id {
     char text[TG_RESERVATION_ID_LENGTH + 1];
@@ -44,7 +46,7 @@ enum sweeper_obedience {
     SWEEPER_ALREADY,
     SWEEPER_NOT_KNOWN_THERE, /* the gate does not know the reservation: never "done" */
     SWEEPER_DOUBT,
-    SWEEPER_UNANSWERED       /* unknown gate or unknown outcome: ask again */
+    SWEEPER_UNANSWERED /* unknown gate or unknown outcome: ask again */
 };
 
 struct sweeper_result {
@@ -77,7 +79,8 @@ enum sweeper_call {
     SWEEPER_CALL_OBEY,     /* reserve.obey: sale->orders under sale->epoch */
     SWEEPER_CALL_OBEYED,   /* ledger.obeyed: sale->results under sale->epoch */
     SWEEPER_CALL_GATE_DUE, /* reserve.due */
-    SWEEPER_CALL_BURY      /* ledger.expire with sale->holds as tombstones under sale->bury_epoch, sale->bury_generation */
+    SWEEPER_CALL_BURY      /* ledger.expire with sale->holds as tombstones under sale->bury_epoch,
+                              sale->bury_generation */
 };
 
 enum sweeper_lane_name { SWEEPER_CARRY, SWEEPER_BURY, SWEEPER_LANES };
@@ -90,12 +93,14 @@ struct sweeper_lane {
     bool progress;          /* something moved with it */
 };
 
-/* One sale's work. Plain data, zero it to begin. The pages are read by the shell while their call is being sent. */
+/* One sale's work. Plain data, zero it to begin. The pages are read by the shell while their call
+ * is being sent. */
 struct sweeper_sale {
     struct sweeper_lane lanes[SWEEPER_LANES];
     uint64_t epoch, generation;
     uint64_t bury_epoch, bury_generation;
-    struct sweeper_id cursor; /* orders are asked for after this id, so that a page of poison cannot hide the rest */
+    struct sweeper_id cursor; /* orders are asked for after this id, so that a page of poison cannot
+                                 hide the rest */
     uint32_t lapsed_count, order_count, result_count, hold_count;
     struct sweeper_id lapsed[SWEEPER_PAGE];
     struct sweeper_order orders[SWEEPER_PAGE];
@@ -108,7 +113,8 @@ enum sweeper_event_kind {
     SWEEPER_TICK,
     SWEEPER_FAILED,   /* the call had no usable answer: refused as a whole, lost, timed out */
     SWEEPER_DUE,      /* lapsed, orders, epoch, generation */
-    SWEEPER_VERDICTS, /* final_verdicts: how many of the asked now have a final word (expire or bury) */
+    SWEEPER_VERDICTS, /* final_verdicts: how many of the asked now have a final word (expire or
+                         bury) */
     SWEEPER_RESULTS,  /* results: the gate's answers */
     SWEEPER_STORED,   /* the ledger took what was obeyed */
     SWEEPER_GATE_DUE  /* holds, epoch, generation */
@@ -138,9 +144,9 @@ struct sweeper_actions {
     enum sweeper_call calls[SWEEPER_LANES]; /* to send now, per lane; NONE = nothing */
     uint32_t buried;                        /* tombstones or verdicts gained by BURY */
     uint32_t expired;                       /* verdicts gained by EXPIRE */
-    uint32_t obeyed;                        /* sale->results[0..obeyed) are now stored: count and log them */
-    uint32_t poison_count;                  /* rows the gate refused, old and new */
-    uint32_t poison_new_count;              /* first met: log each of these once */
+    uint32_t obeyed;           /* sale->results[0..obeyed) are now stored: count and log them */
+    uint32_t poison_count;     /* rows the gate refused, old and new */
+    uint32_t poison_new_count; /* first met: log each of these once */
     struct sweeper_id poison_new[SWEEPER_PAGE];
 };
 

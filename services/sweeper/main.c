@@ -6,12 +6,14 @@
 static struct sweeper_settings settings;
 static struct sweeper *sweeper;
 
+/* clang-format off: the order of these includes is their meaning */
 static const struct tg_setting rows[] = {
 #define TG_SETTINGS_OF struct sweeper_settings
 #include "lib/io/config_rows.h"
 #include "services/sweeper/settings.def"
 #include "lib/io/config_end.h"
 };
+/* clang-format on */
 
 static int start(struct tg_app *app, void *context)
 {
@@ -40,15 +42,16 @@ static void stop(void *context)
 
 int main(int argc, char **argv)
 {
-    const struct tg_app_spec spec = {.name = "sweeper",
-                                     .summary = "Gives lapsed units back exactly once: due, verdict, obey, done.",
-                                     .rows = rows,
-                                     .row_count = sizeof rows / sizeof rows[0],
-                                     .settings = &settings,
-                                     .start = start,
-                                     .ready = ready,
-                                     .drain = drain,
-                                     .busy = busy,
-                                     .stop = stop};
+    const struct tg_app_spec spec = {
+        .name = "sweeper",
+        .summary = "Gives lapsed units back exactly once: due, verdict, obey, done.",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof rows[0],
+        .settings = &settings,
+        .start = start,
+        .ready = ready,
+        .drain = drain,
+        .busy = busy,
+        .stop = stop};
     return tg_app_main(argc, argv, &spec);
 }

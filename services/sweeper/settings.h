@@ -5,10 +5,12 @@
 
 #include "lib/io/config.h"
 
+/* clang-format off: the order of these includes is their meaning */
 struct sweeper_settings {
 #include "lib/io/config_members.h"
 #include "services/sweeper/settings.def"
 #include "lib/io/config_end.h"
 };
+/* clang-format on */
 
 #endif

@@ -20,7 +20,8 @@ struct sweeper {
     struct sweeper_sale work[TG_MAX_SALES]; /* by the sale's index in `sales` */
 };
 
-/* What comes back with a reply instead of a pointer: which sale's which lane, and the core's number of the call. */
+/* What comes back with a reply instead of a pointer: which sale's which lane, and the core's number
+ * of the call. */
 static uint64_t token_of(size_t index, enum sweeper_lane_name lane, uint32_t sequence)
 {
     return (uint64_t)index << 40 | (uint64_t)lane << 32 | sequence;
@@ -75,7 +76,8 @@ static int send_call(struct sweeper *sweeper, size_t index, enum sweeper_lane_na
         sweeper_wire_bury(&sweeper->wire, work, name, &request.expire);
         break;
     }
-    return tg_bus_call(bus, message, name, &request.base, NULL, TG_MAX_CALL_MS, on_reply, sweeper, token);
+    return tg_bus_call(bus, message, name, &request.base, NULL, TG_MAX_CALL_MS, on_reply, sweeper,
+                       token);
 }
 
 static const char *kind_name(enum sweeper_kind kind)
@@ -116,8 +118,9 @@ static void tell(const struct sweeper *sweeper, size_t index)
     }
 }
 
-/* One event into the core and its calls onto the bus. A call that cannot be sent, or that would begin a page while draining,
- * fails at once; the core then rests the lane, so this ends after a few turns. */
+/* One event into the core and its calls onto the bus. A call that cannot be sent, or that would
+ * begin a page while draining, fails at once; the core then rests the lane, so this ends after a
+ * few turns. */
 static void step(struct sweeper *sweeper, size_t index, const struct sweeper_event *event)
 {
     struct sweeper_sale *work = &sweeper->work[index];
@@ -127,7 +130,8 @@ static void step(struct sweeper *sweeper, size_t index, const struct sweeper_eve
         enum sweeper_call next = sweeper->actions.calls[lane];
         while (next != SWEEPER_CALL_NONE) {
             const bool begins = next == SWEEPER_CALL_DUE || next == SWEEPER_CALL_GATE_DUE;
-            if (!(begins && sweeper->draining) && send_call(sweeper, index, (enum sweeper_lane_name)lane) == 0) {
+            if (!(begins && sweeper->draining) &&
+                send_call(sweeper, index, (enum sweeper_lane_name)lane) == 0) {
                 break;
             }
             const struct sweeper_event failed = {.kind = SWEEPER_FAILED,
@@ -141,8 +145,8 @@ static void step(struct sweeper *sweeper, size_t index, const struct sweeper_eve
 }
 
 /* The reply as the event it is for the call in flight. */
-static void read_reply(struct sweeper *sweeper, enum sweeper_call call, const ProtobufCMessage *reply,
-                       struct sweeper_event *out_event)
+static void read_reply(struct sweeper *sweeper, enum sweeper_call call,
+                       const ProtobufCMessage *reply, struct sweeper_event *out_event)
 {
     *out_event = (struct sweeper_event){.kind = SWEEPER_FAILED};
     switch (call) {
@@ -167,7 +171,8 @@ static void read_reply(struct sweeper *sweeper, enum sweeper_call call, const Pr
     }
     if (sweeper->wire.malformed > 0) {
         tg_metric_add(TG_METRIC_SWEPT, "malformed", sweeper->wire.malformed);
-        tg_log(TG_LOG_WARN, "sweeper.malformed_rows", TG_NUMBER_FIELD("rows", sweeper->wire.malformed));
+        tg_log(TG_LOG_WARN, "sweeper.malformed_rows",
+               TG_NUMBER_FIELD("rows", sweeper->wire.malformed));
     }
 }
 

@@ -82,7 +82,8 @@ void sweeper_wire_due(struct sweeper_wire *wire, const Tidegate__V1__LedgerDueRe
     }
     for (size_t i = 0; i < reply->n_orders && orders < SWEEPER_PAGE; i++) {
         struct sweeper_order *order = &wire->orders[orders];
-        if (read_id(reply->orders[i]->reservation_id, &order->id) && read_kind(reply->orders[i]->kind, &order->kind)) {
+        if (read_id(reply->orders[i]->reservation_id, &order->id) &&
+            read_kind(reply->orders[i]->kind, &order->kind)) {
             order->deadline_ms = reply->orders[i]->deadline_ms;
             orders++;
         } else {
@@ -111,9 +112,10 @@ void sweeper_wire_verdicts(struct sweeper_wire *wire, const Tidegate__V1__Expire
     out_event->kind = SWEEPER_VERDICTS;
     for (size_t i = 0; i < reply->n_verdicts; i++) {
         const Tidegate__V1__ReservationState state = reply->verdicts[i]->state;
-        out_event->final_verdicts += state == TIDEGATE__V1__RESERVATION_STATE__RESERVATION_STATE_EXPIRED ||
-                                     state == TIDEGATE__V1__RESERVATION_STATE__RESERVATION_STATE_CANCELLED ||
-                                     state == TIDEGATE__V1__RESERVATION_STATE__RESERVATION_STATE_CONFIRMED;
+        out_event->final_verdicts +=
+            state == TIDEGATE__V1__RESERVATION_STATE__RESERVATION_STATE_EXPIRED ||
+            state == TIDEGATE__V1__RESERVATION_STATE__RESERVATION_STATE_CANCELLED ||
+            state == TIDEGATE__V1__RESERVATION_STATE__RESERVATION_STATE_CONFIRMED;
     }
 }
 
@@ -145,13 +147,15 @@ void sweeper_wire_stored(struct sweeper_wire *wire, const Tidegate__V1__ObeyedRe
                          struct sweeper_event *out_event)
 {
     wire->malformed = 0;
-    *out_event = (struct sweeper_event){.kind = refused(reply->reason) ? SWEEPER_FAILED : SWEEPER_STORED};
+    *out_event =
+        (struct sweeper_event){.kind = refused(reply->reason) ? SWEEPER_FAILED : SWEEPER_STORED};
 }
 
 static bool read_hold(const Tidegate__V1__LapsedHold *row, struct sweeper_hold *out_hold)
 {
-    if (!read_id(row->reservation_id, &out_hold->id) || !tg_user_valid(row->user.data, row->user.len) ||
-        row->place.len != TG_PLACE_BYTES || row->digest.len != TG_DIGEST_BYTES) {
+    if (!read_id(row->reservation_id, &out_hold->id) ||
+        !tg_user_valid(row->user.data, row->user.len) || row->place.len != TG_PLACE_BYTES ||
+        row->digest.len != TG_DIGEST_BYTES) {
         return false;
     }
     memcpy(out_hold->user, row->user.data, row->user.len);
@@ -251,8 +255,9 @@ void sweeper_wire_obeyed(struct sweeper_wire *wire, struct sweeper_sale *sale, c
         tidegate__v1__order_result__init(row);
         row->reservation_id = sale->results[i].id.text;
         row->kind = write_kind(sale->results[i].kind);
-        row->obedience = sale->results[i].obedience == SWEEPER_DONE ? TIDEGATE__V1__OBEDIENCE__OBEDIENCE_DONE
-                                                                    : TIDEGATE__V1__OBEDIENCE__OBEDIENCE_ALREADY;
+        row->obedience = sale->results[i].obedience == SWEEPER_DONE
+                             ? TIDEGATE__V1__OBEDIENCE__OBEDIENCE_DONE
+                             : TIDEGATE__V1__OBEDIENCE__OBEDIENCE_ALREADY;
         wire->result_list[i] = row;
     }
     out_request->n_results = sale->result_count;

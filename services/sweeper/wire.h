@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between protobuf and the sweeper's core: replies are checked here, whatever is not a well-formed row is left out and
- * counted; requests are filled from the core's pages. No I/O. */
+ * Between protobuf and the sweeper's core: replies are checked here, whatever is not a well-formed
+ * row is left out and counted; requests are filled from the core's pages. No I/O. */
 #ifndef SWEEPER_WIRE_H
 #define SWEEPER_WIRE_H
 
@@ -8,7 +8,8 @@
 #include "tidegate/v1/ledger.pb-c.h"
 #include "tidegate/v1/reserve.pb-c.h"
 
-/* Room for one reply's rows and one request's messages; belongs to the shell, used within one call. */
+/* Room for one reply's rows and one request's messages; belongs to the shell, used within one call.
+ */
 struct sweeper_wire {
     struct sweeper_id lapsed[SWEEPER_PAGE];
     struct sweeper_order orders[SWEEPER_PAGE];
@@ -24,8 +25,8 @@ struct sweeper_wire {
     uint32_t malformed; /* rows left out of the last reply */
 };
 
-/* Each turns a reply into an event (kind and contents; lane and sequence are the caller's). The event borrows `wire`. A reply
- * that carries a reason becomes SWEEPER_FAILED. */
+/* Each turns a reply into an event (kind and contents; lane and sequence are the caller's). The
+ * event borrows `wire`. A reply that carries a reason becomes SWEEPER_FAILED. */
 void sweeper_wire_due(struct sweeper_wire *wire, const Tidegate__V1__LedgerDueReply *reply,
                       struct sweeper_event *out_event);
 void sweeper_wire_verdicts(struct sweeper_wire *wire, const Tidegate__V1__ExpireReply *reply,

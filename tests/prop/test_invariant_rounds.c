@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The checker against a model of a sale that goes on between its reads. A correct run never alarms, whatever happens between
- * two reads, two elements of a scan included; a lasting corruption alarms within two rounds. The rounds are driven by the
- * shipped core. Mutants of the reading order show that the schedules would find a wrong one. */
+ * The checker against a model of a sale that goes on between its reads. A correct run never alarms,
+ * whatever happens between two reads, two elements of a scan included; a lasting corruption alarms
+ * within two rounds. The rounds are driven by the shipped core. Mutants of the reading order show
+ * that the schedules would find a wrong one. */
 #include "services/invariant/core.h"
 
 #include <setjmp.h>
@@ -49,8 +50,10 @@ static uint32_t any(struct world *w, uint32_t below)
 
 static void log_entry(struct world *w, int64_t change)
 {
-    w->log[w->sequence] = (struct invariant_log_entry){
-        .sequence = w->sequence + 1, .change = change, .stock_after = (int64_t)w->stock, .readable = true};
+    w->log[w->sequence] = (struct invariant_log_entry){.sequence = w->sequence + 1,
+                                                       .change = change,
+                                                       .stock_after = (int64_t)w->stock,
+                                                       .readable = true};
     w->sequence++;
 }
 
@@ -63,7 +66,8 @@ static void step_hold(struct world *w, struct reservation *r)
         return;
     }
     w->taken[unit] = true;
-    *r = (struct reservation){.gate = HELD, .unacked = true, .unit = unit, .user = 1 + any(w, 1000000)};
+    *r = (struct reservation){
+        .gate = HELD, .unacked = true, .unit = unit, .user = 1 + any(w, 1000000)};
     w->stock--;
     w->held++;
     w->free_bits--;
@@ -105,7 +109,8 @@ static void step_obey(struct world *w, struct reservation *r)
         w->held--;
         w->settled++;
         log_entry(w, 0);
-    } else if ((r->ledger == EXPIRED || r->ledger == CANCELLED) && (r->gate == HELD || r->gate == SETTLED)) {
+    } else if ((r->ledger == EXPIRED || r->ledger == CANCELLED) &&
+               (r->gate == HELD || r->gate == SETTLED)) {
         w->held -= r->gate == HELD;
         w->settled -= r->gate == SETTLED;
         r->gate = RELEASED;
@@ -197,12 +202,13 @@ static void id_of(size_t index, uint8_t out_id[INVARIANT_ID_BYTES])
 
 static void read_look(const struct world *w, struct invariant_look *look)
 {
-    *look = (struct invariant_look){.present = true,
-                                    .readable = true,
-                                    .armed = true,
-                                    .sequence = w->sequence,
-                                    .item_count = 1,
-                                    .items = {{UNITS, w->stock, w->held, w->settled, w->free_bits}}};
+    *look =
+        (struct invariant_look){.present = true,
+                                .readable = true,
+                                .armed = true,
+                                .sequence = w->sequence,
+                                .item_count = 1,
+                                .items = {{UNITS, w->stock, w->held, w->settled, w->free_bits}}};
 }
 
 static enum invariant_result read_log(struct world *w, struct checker *c)
@@ -219,7 +225,8 @@ static enum invariant_result read_log(struct world *w, struct checker *c)
     if (log->sequence < look->sequence) {
         return INVARIANT_LACKING;
     }
-    return invariant_log_meets(log, look->sequence, look->items[0].stock) ? INVARIANT_READ : INVARIANT_TORN;
+    return invariant_log_meets(log, look->sequence, look->items[0].stock) ? INVARIANT_READ
+                                                                          : INVARIANT_TORN;
 }
 
 static enum invariant_result read_fill(struct world *w, struct checker *c)
@@ -245,8 +252,10 @@ static enum invariant_result read_head(struct world *w, struct checker *c)
     return INVARIANT_READ;
 }
 
-/* A scan in some order, with the sale going on between its elements. Whatever is there from start to end is seen. */
-static void scan(struct world *w, enum invariant_place place, struct invariant_entry *entries, size_t *count)
+/* A scan in some order, with the sale going on between its elements. Whatever is there from start
+ * to end is seen. */
+static void scan(struct world *w, enum invariant_place place, struct invariant_entry *entries,
+                 size_t *count)
 {
     const uint32_t start = any(w, IDS);
     for (uint32_t i = 0; i < IDS; i++) {
@@ -274,8 +283,9 @@ static void scan(struct world *w, enum invariant_place place, struct invariant_e
 
 static void read_ledger(const struct world *w, struct checker *c)
 {
-    static const enum invariant_state states[] = {INVARIANT_PENDING, INVARIANT_PENDING, INVARIANT_CONFIRMED,
-                                                  INVARIANT_EXPIRED, INVARIANT_CANCELLED};
+    static const enum invariant_state states[] = {INVARIANT_PENDING, INVARIANT_PENDING,
+                                                  INVARIANT_CONFIRMED, INVARIANT_EXPIRED,
+                                                  INVARIANT_CANCELLED};
     c->row_count = 0;
     c->holding_count = 0;
     for (size_t i = 0; i < IDS; i++) {
@@ -362,7 +372,8 @@ static enum invariant_outcome run_round(struct world *w, struct checker *c)
 {
     c->now_ms += 1000;
     c->r1_count = c->r2_count = 0;
-    assert_int_equal(invariant_turn(&c->core, &c->view, (struct tg_mono){c->now_ms}, true), INVARIANT_TURN_ROUND);
+    assert_int_equal(invariant_turn(&c->core, &c->view, (struct tg_mono){c->now_ms}, true),
+                     INVARIANT_TURN_ROUND);
     while (c->core.round.step != INVARIANT_JUDGE) {
         assert_int_not_equal(c->core.round.step, INVARIANT_REST);
         go_on(w);
@@ -404,8 +415,12 @@ static void begin(struct world *w, struct checker *c, uint64_t seed, enum mutant
     w->random = seed * 0x9e3779b97f4a7c15u + 1;
     w->stock = w->free_bits = UNITS;
     c->mutant = mutant;
-    c->view = (struct tg_sale){
-        .armed = true, .phase = TG_PHASE_OPEN, .epoch = 1, .generation = 1, .shards = 1, .proof_every_ms = 1000};
+    c->view = (struct tg_sale){.armed = true,
+                               .phase = TG_PHASE_OPEN,
+                               .epoch = 1,
+                               .generation = 1,
+                               .shards = 1,
+                               .proof_every_ms = 1000};
 }
 
 static struct world world;
@@ -429,8 +444,8 @@ static void a_correct_run_never_alarms(void **state)
         naive += checker.naive_differs;
         filled += world.trimmed > 0;
     }
-    print_message("naive sum differed in %u of %u rounds; log trimmed meanwhile in %u runs\n", naive, SEEDS * ROUNDS,
-                  filled);
+    print_message("naive sum differed in %u of %u rounds; log trimmed meanwhile in %u runs\n",
+                  naive, SEEDS * ROUNDS, filled);
     assert_true(naive > 0); /* else nothing ever moved between the reads */
     assert_true(filled > 0);
     for (size_t i = 0; i < sizeof steps_done / sizeof steps_done[0]; i++) {
@@ -440,7 +455,8 @@ static void a_correct_run_never_alarms(void **state)
 
 static void a_wrong_order_of_reads_is_found_out(void **state)
 {
-    static const char *const names[MUTANTS] = {"", "unacked before held", "R2 backwards", "P after R2", "P before R1"};
+    static const char *const names[MUTANTS] = {"", "unacked before held", "R2 backwards",
+                                               "P after R2", "P before R1"};
     for (int mutant = RIGHT + 1; mutant < MUTANTS; mutant++) {
         uint32_t alarms = 0;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -454,7 +470,8 @@ static void a_wrong_order_of_reads_is_found_out(void **state)
     }
 }
 
-/* ---- corruptions: each applies itself and says which check owes the alarm; NO_CHECK where there is nothing to corrupt ---- */
+/* ---- corruptions: each applies itself and says which check owes the alarm; NO_CHECK where there
+ * is nothing to corrupt ---- */
 
 #define NO_CHECK INVARIANT_CHECKS
 
@@ -583,7 +600,8 @@ static enum invariant_check two_owners(struct world *w)
 
 static enum invariant_check restored_snapshot(struct world *w)
 {
-    if (w->sequence < 3 || checker.core.logs[0].sequence < 3 || checker.core.logs[0].sequence != w->sequence) {
+    if (w->sequence < 3 || checker.core.logs[0].sequence < 3 ||
+        checker.core.logs[0].sequence != w->sequence) {
         return NO_CHECK;
     }
     w->sequence -= 2;

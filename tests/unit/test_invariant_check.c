@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The proof's comparisons: a right sale is clean, every lasting corruption is found by the check that owes it. */
+ * The proof's comparisons: a right sale is clean, every lasting corruption is found by the check
+ * that owes it. */
 #include "services/invariant/core.h"
 
 #include <setjmp.h>
@@ -8,11 +9,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { UNITS = 10, MANY = 16 };
 
-/* A sale of ten units: 1 pending, 2 confirmed and settled, 3 expired and released, 4 held and not recorded yet. */
+/* A sale of ten units: 1 pending, 2 confirmed and settled, 3 expired and released, 4 held and not
+ * recorded yet. */
 static struct {
     struct invariant_look look1[1], look2[1];
     struct invariant_entry r1[MANY], r2[MANY];
@@ -53,14 +56,17 @@ static struct invariant_holding holding(uint8_t number, uint32_t unit)
     return made;
 }
 
+#define SET_TEXT(member, text) ((void)snprintf((member), sizeof(member), "%s", (text)))
+
 static int right_sale(void **state)
 {
     memset(&t, 0, sizeof t);
-    struct invariant_look look = {.present = true, .readable = true, .armed = true, .sequence = 9, .item_count = 1};
-    strcpy(look.run_id, "run");
-    strcpy(look.replication_id, "replication");
-    look.items[0] =
-        (struct invariant_item){.initial = UNITS, .stock = 7, .held = 2, .settled = 1, .free_bits = 7};
+    struct invariant_look look = {
+        .present = true, .readable = true, .armed = true, .sequence = 9, .item_count = 1};
+    SET_TEXT(look.run_id, "run");
+    SET_TEXT(look.replication_id, "replication");
+    look.items[0] = (struct invariant_item){
+        .initial = UNITS, .stock = 7, .held = 2, .settled = 1, .free_bits = 7};
     t.look1[0] = look;
     t.look2[0] = look;
     t.r1[0] = entry(1, 1, INVARIANT_HELD);
@@ -74,36 +80,37 @@ static int right_sale(void **state)
     t.rows[2].restocked = true;
     t.holdings[0] = holding(1, 1);
     t.holdings[1] = holding(2, 2);
-    t.facts = (struct invariant_facts){.epoch = 5,
-                                       .generation = 2,
-                                       .shards = 1,
-                                       .looked = 1,
-                                       .server = {.run_id = "run", .replication_id = "replication", .primary = true},
-                                       .look1 = t.look1,
-                                       .look2 = t.look2,
-                                       .complete = true,
-                                       .r1 = t.r1,
-                                       .r1_count = 4,
-                                       .r2 = t.r2,
-                                       .r2_count = 4,
-                                       .ledger = {.epoch = 5,
-                                                  .generation = 2,
-                                                  .armed = true,
-                                                  .run_id = "run",
-                                                  .replication_id = "replication",
-                                                  .system_identifier = "7",
-                                                  .timeline = "1",
-                                                  .system_identifier_now = "7",
-                                                  .timeline_now = "1",
-                                                  .shards = 1,
-                                                  .item_count = 1,
-                                                  .units = {UNITS},
-                                                  .holdings_counted = 3,
-                                                  .holdings_joined = 3},
-                                       .rows = t.rows,
-                                       .row_count = 3,
-                                       .holdings = t.holdings,
-                                       .holding_count = 2};
+    t.facts = (struct invariant_facts){
+        .epoch = 5,
+        .generation = 2,
+        .shards = 1,
+        .looked = 1,
+        .server = {.run_id = "run", .replication_id = "replication", .primary = true},
+        .look1 = t.look1,
+        .look2 = t.look2,
+        .complete = true,
+        .r1 = t.r1,
+        .r1_count = 4,
+        .r2 = t.r2,
+        .r2_count = 4,
+        .ledger = {.epoch = 5,
+                   .generation = 2,
+                   .armed = true,
+                   .run_id = "run",
+                   .replication_id = "replication",
+                   .system_identifier = "7",
+                   .timeline = "1",
+                   .system_identifier_now = "7",
+                   .timeline_now = "1",
+                   .shards = 1,
+                   .item_count = 1,
+                   .units = {UNITS},
+                   .holdings_counted = 3,
+                   .holdings_joined = 3},
+        .rows = t.rows,
+        .row_count = 3,
+        .holdings = t.holdings,
+        .holding_count = 2};
     return 0;
 }
 
@@ -129,7 +136,8 @@ static void a_right_sale_is_clean(void **state)
 {
     assert_int_equal(judge(), INVARIANT_CLEAN);
     const struct invariant_judgement *j = &t.judgement;
-    assert_int_equal(j->stock + j->pending + j->confirmed + j->in_flight - j->release_pending, j->initial);
+    assert_int_equal(j->stock + j->pending + j->confirmed + j->in_flight - j->release_pending,
+                     j->initial);
     assert_int_equal(j->in_flight, 1);
     assert_int_equal(j->pending, 1);
     assert_int_equal(j->confirmed, 1);
@@ -138,14 +146,16 @@ static void a_right_sale_is_clean(void **state)
 
 static void an_obeyed_refund_between_the_reads_is_clean(void **state)
 {
-    /* cancelled after P, returned at the gate before R2: stock is back already, P still counts it as confirmed */
+    /* cancelled after P, returned at the gate before R2: stock is back already, P still counts it
+     * as confirmed */
     t.r2[1].places = INVARIANT_RELEASED;
-    t.look2[0].items[0] =
-        (struct invariant_item){.initial = UNITS, .stock = 8, .held = 2, .settled = 0, .free_bits = 8};
+    t.look2[0].items[0] = (struct invariant_item){
+        .initial = UNITS, .stock = 8, .held = 2, .settled = 0, .free_bits = 8};
     assert_int_equal(judge(), INVARIANT_CLEAN);
     assert_int_equal(t.judgement.release_pending, 1);
     const struct invariant_judgement *j = &t.judgement;
-    assert_int_equal(j->stock + j->pending + j->confirmed + j->in_flight - j->release_pending, j->initial);
+    assert_int_equal(j->stock + j->pending + j->confirmed + j->in_flight - j->release_pending,
+                     j->initial);
 }
 
 static void one_scan_sees_a_moving_reservation_twice(void **state)
@@ -211,25 +221,25 @@ static void a_rebuild_in_between_accuses_nobody(void **state)
 
 static void another_redis_or_postgres_is_found(void **state)
 {
-    strcpy(t.facts.server.run_id, "other");
+    SET_TEXT(t.facts.server.run_id, "other");
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);
-    strcpy(t.facts.server.replication_id, "other");
+    SET_TEXT(t.facts.server.replication_id, "other");
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);
     t.facts.server.primary = false;
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);
-    strcpy(t.look1[0].run_id, "other");
+    SET_TEXT(t.look1[0].run_id, "other");
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);
     t.facts.ledger.in_recovery = true;
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);
-    strcpy(t.facts.ledger.system_identifier_now, "8");
+    SET_TEXT(t.facts.ledger.system_identifier_now, "8");
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);
-    strcpy(t.facts.ledger.timeline_now, "2");
+    SET_TEXT(t.facts.ledger.timeline_now, "2");
     assert_alarm(INVARIANT_CHECK_G);
 }
 
@@ -422,8 +432,8 @@ static void the_detail_names_check_and_reservations_within_its_room(void **state
     assert_int_equal(judge(), INVARIANT_ALARM);
     const size_t length = invariant_detail(&t.judgement, text, sizeof text);
     assert_int_equal(length, strlen(text));
-    assert_string_equal(text,
-                        "B (1): given back at the gate without a verdict: res_00000000000000000000000001");
+    assert_string_equal(
+        text, "B (1): given back at the gate without a verdict: res_00000000000000000000000001");
     assert_int_equal(invariant_detail(&t.judgement, tight, sizeof tight), sizeof tight - 1);
     assert_int_equal(strlen(tight), sizeof tight - 1);
 }

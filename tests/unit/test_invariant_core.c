@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When the checker reads what, when it accuses Redis of being gone, and how it pauses; and the log's continuity. */
+ * When the checker reads what, when it accuses Redis of being gone, and how it pauses; and the
+ * log's continuity. */
 #include "services/invariant/core.h"
 
 #include <setjmp.h>
@@ -45,9 +46,10 @@ static void assert_steps(const enum invariant_step *steps, size_t count)
 static void a_round_reads_r1_then_p_then_r2(void **state)
 {
     static const enum invariant_step steps[] = {
-        INVARIANT_SERVER,    INVARIANT_LOOK1,    INVARIANT_HEAD,     INVARIANT_LOG,   INVARIANT_HELD1,
-        INVARIANT_UNACKED1,  INVARIANT_SETTLED1, INVARIANT_RELEASED1, INVARIANT_LEDGER, INVARIANT_HELD2,
-        INVARIANT_SETTLED2, INVARIANT_RELEASED2, INVARIANT_LOOK2};
+        INVARIANT_SERVER, INVARIANT_LOOK1,    INVARIANT_HEAD,     INVARIANT_LOG,
+        INVARIANT_HELD1,  INVARIANT_UNACKED1, INVARIANT_SETTLED1, INVARIANT_RELEASED1,
+        INVARIANT_LEDGER, INVARIANT_HELD2,    INVARIANT_SETTLED2, INVARIANT_RELEASED2,
+        INVARIANT_LOOK2};
     assert_int_equal(turn(1000, true), INVARIANT_TURN_ROUND);
     assert_int_equal(turn(3000, true), INVARIANT_TURN_NONE); /* one at a time */
     assert_steps(steps, sizeof steps / sizeof steps[0]);
@@ -61,10 +63,11 @@ static void a_round_reads_r1_then_p_then_r2(void **state)
 static void shards_are_read_one_after_the_other_on_both_sides(void **state)
 {
     static const enum invariant_step steps[] = {
-        INVARIANT_SERVER,   INVARIANT_LOOK1,     INVARIANT_LOG,      INVARIANT_HELD1,     INVARIANT_UNACKED1,
-        INVARIANT_SETTLED1, INVARIANT_RELEASED1, INVARIANT_LOOK1,    INVARIANT_LOG,       INVARIANT_HELD1,
-        INVARIANT_UNACKED1, INVARIANT_SETTLED1,  INVARIANT_RELEASED1, INVARIANT_LEDGER,   INVARIANT_HELD2,
-        INVARIANT_SETTLED2, INVARIANT_RELEASED2, INVARIANT_LOOK2,    INVARIANT_HELD2,     INVARIANT_SETTLED2,
+        INVARIANT_SERVER,    INVARIANT_LOOK1,    INVARIANT_LOG,       INVARIANT_HELD1,
+        INVARIANT_UNACKED1,  INVARIANT_SETTLED1, INVARIANT_RELEASED1, INVARIANT_LOOK1,
+        INVARIANT_LOG,       INVARIANT_HELD1,    INVARIANT_UNACKED1,  INVARIANT_SETTLED1,
+        INVARIANT_RELEASED1, INVARIANT_LEDGER,   INVARIANT_HELD2,     INVARIANT_SETTLED2,
+        INVARIANT_RELEASED2, INVARIANT_LOOK2,    INVARIANT_HELD2,     INVARIANT_SETTLED2,
         INVARIANT_RELEASED2, INVARIANT_LOOK2};
     view.shards = 2;
     sale.last_epoch = view.epoch;
@@ -134,7 +137,8 @@ static void what_the_stream_lacks_is_asked_of_the_ledger(void **state)
     invariant_advance(&sale, INVARIANT_LACKING);
     assert_int_equal(sale.round.step, INVARIANT_FILL);
     invariant_advance(&sale, INVARIANT_READ);
-    assert_int_equal(sale.round.step, INVARIANT_LOG); /* read again: it may have been trimmed once more */
+    assert_int_equal(sale.round.step,
+                     INVARIANT_LOG); /* read again: it may have been trimmed once more */
     invariant_advance(&sale, INVARIANT_LACKING);
     assert_int_equal(sale.round.step, INVARIANT_FILL);
     assert_false(sale.round.log_torn);
@@ -179,7 +183,8 @@ static void a_checker_that_was_stopped_accuses_nobody(void **state)
 {
     assert_int_equal(turn(1000, true), INVARIANT_TURN_ROUND);
     invariant_advance(&sale, INVARIANT_UNREAD); /* its command timed out while it was stopped */
-    assert_int_equal(turn(600000, false), INVARIANT_TURN_NONE); /* reconnecting; one turn only, however late */
+    assert_int_equal(turn(600000, false),
+                     INVARIANT_TURN_NONE); /* reconnecting; one turn only, however late */
     assert_int_equal(turn(601000, true), INVARIANT_TURN_ROUND);
 }
 
@@ -209,7 +214,8 @@ static void a_pause_is_repeated_until_the_ledger_shows_it(void **state)
     assert_true(invariant_pause_due(&sale, &view, (struct tg_mono){1000}));
     assert_false(invariant_pause_due(&sale, &view, (struct tg_mono){1999}));
     assert_true(invariant_pause_due(&sale, &view, (struct tg_mono){2000}));
-    invariant_alarm(&sale, &view, SECOND, "A"); /* the next round alarms too: still the same pause */
+    invariant_alarm(&sale, &view, SECOND,
+                    "A"); /* the next round alarms too: still the same pause */
     assert_string_equal(sale.pause.id, FIRST);
     show(FIRST);
     assert_false(invariant_pause_due(&sale, &view, (struct tg_mono){3000}));
@@ -250,7 +256,8 @@ static void a_pause_of_another_generation_is_dropped(void **state)
 
 /* ---- the log ---- */
 
-static enum invariant_log_step take(struct invariant_log *log, uint64_t sequence, int64_t change, int64_t stock_after)
+static enum invariant_log_step take(struct invariant_log *log, uint64_t sequence, int64_t change,
+                                    int64_t stock_after)
 {
     const struct invariant_log_entry entry = {
         .sequence = sequence, .change = change, .stock_after = stock_after, .readable = true};
@@ -303,10 +310,13 @@ static void what_lingers_is_told_after_its_time(void **state)
     uint8_t ids[3][INVARIANT_ID_BYTES] = {{1}, {2}, {3}}, one[INVARIANT_ID_BYTES];
     assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){0}, 5000, ids, 3, one), 0);
     assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){4999}, 5000, ids, 3, one), 0);
-    assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){5000}, 5000, &ids[1], 1, one), 1);
+    assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){5000}, 5000, &ids[1], 1, one),
+                     1);
     assert_int_equal(one[0], 2);
-    assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){10000}, 5000, ids, 0, one), 0);
-    assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){15000}, 5000, ids, 3, one), 0);
+    assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){10000}, 5000, ids, 0, one),
+                     0);
+    assert_int_equal(invariant_linger(&sale.unacked, (struct tg_mono){15000}, 5000, ids, 3, one),
+                     0);
 }
 
 int main(void)

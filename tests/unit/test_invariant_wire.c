@@ -38,20 +38,24 @@ static redisReply *text(const char *value)
 static redisReply *array(const char *const *values, size_t count)
 {
     redisReply *reply = &pool[pool_used++];
-    *reply = (redisReply){.type = REDIS_REPLY_ARRAY, .elements = count, .element = &lists[lists_used]};
+    *reply =
+        (redisReply){.type = REDIS_REPLY_ARRAY, .elements = count, .element = &lists[lists_used]};
     lists_used += count;
     for (size_t i = 0; i < count; i++) {
         reply->element[i] = text(values[i]);
     }
     return reply;
 }
-#define ARRAY(...) array((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define ARRAY(...)                                                                                 \
+    array((const char *const[]){__VA_ARGS__},                                                      \
+          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 /* ---- replies ---- */
 
 static void errors_of_redis_are_told_apart(void **state)
 {
-    redisReply wrong = {.type = REDIS_REPLY_ERROR, .str = (char *)"ERR WRONGTYPE Operation against a key"};
+    redisReply wrong = {.type = REDIS_REPLY_ERROR,
+                        .str = (char *)"ERR WRONGTYPE Operation against a key"};
     redisReply loading = {.type = REDIS_REPLY_ERROR, .str = (char *)"LOADING Redis is loading"};
     assert_int_equal(invariant_wire_reply(0, &wrong), INVARIANT_REPLY_WRONG_TYPE);
     assert_int_equal(invariant_wire_reply(0, &loading), INVARIANT_REPLY_UNUSABLE);
@@ -62,29 +66,35 @@ static void errors_of_redis_are_told_apart(void **state)
 static void info_names_the_server(void **state)
 {
     struct invariant_server server;
-    assert_int_equal(invariant_wire_server(text("# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\n"
-                                                "master_replid:def\r\nmaster_replid2:000\r\n"),
-                                           &server),
-                     0);
+    assert_int_equal(
+        invariant_wire_server(text("# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\n"
+                                   "master_replid:def\r\nmaster_replid2:000\r\n"),
+                              &server),
+        0);
     assert_string_equal(server.run_id, "abc");
     assert_string_equal(server.replication_id, "def");
     assert_true(server.primary);
-    assert_int_equal(invariant_wire_server(text("run_id:abc\r\nrole:slave\r\nmaster_replid:def\r\n"), &server), 0);
+    assert_int_equal(
+        invariant_wire_server(text("run_id:abc\r\nrole:slave\r\nmaster_replid:def\r\n"), &server),
+        0);
     assert_false(server.primary);
-    assert_int_equal(invariant_wire_server(text("run_id:abc\r\nrole:master\r\n"), &server), TG_ERR_MALFORMED);
-    assert_int_equal(invariant_wire_server(text("xrun_id:abc\r\nrole:master\r\nmaster_replid:def\r\n"), &server),
+    assert_int_equal(invariant_wire_server(text("run_id:abc\r\nrole:master\r\n"), &server),
                      TG_ERR_MALFORMED);
     assert_int_equal(
-        invariant_wire_server(text("run_id:0123456789012345678901234567890123456789x\r\nrole:master\r\n"
-                                   "master_replid:def\r\n"),
-                              &server),
+        invariant_wire_server(text("xrun_id:abc\r\nrole:master\r\nmaster_replid:def\r\n"), &server),
         TG_ERR_MALFORMED);
+    assert_int_equal(invariant_wire_server(
+                         text("run_id:0123456789012345678901234567890123456789x\r\nrole:master\r\n"
+                              "master_replid:def\r\n"),
+                         &server),
+                     TG_ERR_MALFORMED);
 }
 
 static void a_look_is_read_whole(void **state)
 {
     struct invariant_look look;
-    redisReply *reply = ARRAY("look", "1700000000123", "1", "4", "run", "replid", "1", "17", "1", "10", "6", "3", "1", "6");
+    redisReply *reply = ARRAY("look", "1700000000123", "1", "4", "run", "replid", "1", "17", "1",
+                              "10", "6", "3", "1", "6");
     assert_int_equal(invariant_wire_look(reply, 4, 1, &look), 0);
     assert_true(look.present && look.readable && look.armed);
     assert_string_equal(look.run_id, "run");
@@ -105,10 +115,12 @@ static void a_look_at_nothing_is_no_gate(void **state)
     assert_false(look.present);
 }
 
-/* Each field in turn: whatever is no number, or another gate's, makes the look unreadable, never something near it. */
+/* Each field in turn: whatever is no number, or another gate's, makes the look unreadable, never
+ * something near it. */
 static void garbage_in_a_look_is_not_readable(void **state)
 {
-    const char *const right[] = {"look", "9", "1", "4", "run", "replid", "1", "17", "1", "10", "6", "3", "1", "6"};
+    const char *const right[] = {"look", "9", "1",  "4", "run", "replid", "1",
+                                 "17",   "1", "10", "6", "3",   "1",      "6"};
     const char *const bad[] = {"", "-1", "1e3", "007", "99999999999999999999", "x", " 1", "6.0"};
     const size_t fields[] = {2, 3, 7, 8, 9, 10, 11, 12, 13};
     struct invariant_look look;
@@ -133,7 +145,8 @@ static void garbage_in_a_look_is_not_readable(void **state)
 static void an_unarmed_gate_is_read_as_such(void **state)
 {
     struct invariant_look look;
-    redisReply *reply = ARRAY("look", "9", "1", "4", "run", "", "0", "0", "1", "10", "10", "0", "0", "10");
+    redisReply *reply =
+        ARRAY("look", "9", "1", "4", "run", "", "0", "0", "1", "10", "10", "0", "0", "10");
     assert_int_equal(invariant_wire_look(reply, 4, 1, &look), 0);
     assert_true(look.readable);
     assert_false(look.armed);
@@ -172,7 +185,8 @@ static void garbled_records_and_names_are_marked(void **state)
 
 static void only_a_released_record_may_lack_its_units(void **state)
 {
-    const char *record = "AAAAAAAAAAAAAAAAAAAAAA 29000000 1700000000000 AAAAAAAAAAAAAAAAAAAAAA - - user one";
+    const char *record =
+        "AAAAAAAAAAAAAAAAAAAAAA 29000000 1700000000000 AAAAAAAAAAAAAAAAAAAAAA - - user one";
     struct invariant_entry entry;
     invariant_wire_hold(text(ID), text(record), INVARIANT_RELEASED, key, &entry);
     assert_int_equal(entry.places, INVARIANT_RELEASED);
@@ -194,9 +208,11 @@ static void units_text_is_read_strictly(void **state)
     assert_int_equal(units[1].unit, 5);
     assert_int_equal(units[2].item, 2);
     assert_int_equal(units[2].unit, 7);
-    const char *const bad[] = {"", "0", "0:", ":1", "0:1,", "0:1;", "0:1;2", "0:a", "0:1 ", "0;1", "0:1:2", "0,1:2"};
+    const char *const bad[] = {"",      "0",   "0:",   ":1",  "0:1,",  "0:1;",
+                               "0:1;2", "0:a", "0:1 ", "0;1", "0:1:2", "0,1:2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(invariant_wire_units(bad[i], strlen(bad[i]), units, &count), TG_ERR_MALFORMED);
+        assert_int_equal(invariant_wire_units(bad[i], strlen(bad[i]), units, &count),
+                         TG_ERR_MALFORMED);
     }
     char many[2048] = "0:0";
     for (int i = 1; i <= TG_MAX_UNITS_PER_HOLD; i++) {
@@ -218,8 +234,9 @@ static redisReply *log_reply(const char *id, redisReply *fields)
 static void a_log_entry_is_read(void **state)
 {
     struct invariant_wire_log log;
-    redisReply *reply = log_reply("42-0", ARRAY("kind", "hold", "reservation", ID, "units", "0:3,4", "stock_after", "8",
-                                                "source", "reserve-1", "at_ms", "1700000000000"));
+    redisReply *reply =
+        log_reply("42-0", ARRAY("kind", "hold", "reservation", ID, "units", "0:3,4", "stock_after",
+                                "8", "source", "reserve-1", "at_ms", "1700000000000"));
     assert_int_equal(invariant_wire_log(reply, &log), 0);
     assert_int_equal(log.entry.sequence, 42);
     assert_true(log.entry.readable);
@@ -233,14 +250,17 @@ static void a_log_entry_is_read(void **state)
 static void a_foreign_log_entry_is_not_readable(void **state)
 {
     struct invariant_wire_log log;
-    assert_int_equal(invariant_wire_log(log_reply("42-1", ARRAY("kind", "hold")), &log), TG_ERR_MALFORMED);
-    assert_int_equal(invariant_wire_log(log_reply("-0", ARRAY("kind", "hold")), &log), TG_ERR_MALFORMED);
+    assert_int_equal(invariant_wire_log(log_reply("42-1", ARRAY("kind", "hold")), &log),
+                     TG_ERR_MALFORMED);
+    assert_int_equal(invariant_wire_log(log_reply("-0", ARRAY("kind", "hold")), &log),
+                     TG_ERR_MALFORMED);
     assert_int_equal(invariant_wire_log(text("42-0"), &log), TG_ERR_MALFORMED);
     assert_int_equal(invariant_wire_log(log_reply("42-0", ARRAY("kind", "hold")), &log), 0);
     assert_false(log.entry.readable);
-    assert_int_equal(invariant_wire_log(log_reply("42-0", ARRAY("kind", "gift", "reservation", ID, "units", "0:3",
-                                                                "stock_after", "8", "source", "x", "at_ms", "1")),
-                                        &log),
+    assert_int_equal(invariant_wire_log(
+                         log_reply("42-0", ARRAY("kind", "gift", "reservation", ID, "units", "0:3",
+                                                 "stock_after", "8", "source", "x", "at_ms", "1")),
+                         &log),
                      0);
     assert_false(log.entry.readable);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The sweeper's decisions: the way of a page, full pages, poison (case_07), lost answers, drains. */
+ * The sweeper's decisions: the way of a page, full pages, poison (case_07), lost answers, drains.
+ */
 #include "services/sweeper/core.h"
 
 #include <setjmp.h>
@@ -67,10 +68,12 @@ static void results(int64_t now_ms, int from, int count, enum sweeper_obedience 
 {
     static struct sweeper_result rows[SWEEPER_PAGE];
     for (int i = 0; i < count; i++) {
-        rows[i] = (struct sweeper_result){.id = id_of(from + i), .kind = SWEEPER_RELEASE, .obedience = obedience};
+        rows[i] = (struct sweeper_result){
+            .id = id_of(from + i), .kind = SWEEPER_RELEASE, .obedience = obedience};
     }
     answer(now_ms, SWEEPER_CARRY,
-           (struct sweeper_event){.kind = SWEEPER_RESULTS, .results = rows, .result_count = (uint32_t)count});
+           (struct sweeper_event){
+               .kind = SWEEPER_RESULTS, .results = rows, .result_count = (uint32_t)count});
 }
 
 static void stored(int64_t now_ms)
@@ -80,7 +83,8 @@ static void stored(int64_t now_ms)
 
 static void verdicts(int64_t now_ms, enum sweeper_lane_name lane, uint32_t final_verdicts)
 {
-    answer(now_ms, lane, (struct sweeper_event){.kind = SWEEPER_VERDICTS, .final_verdicts = final_verdicts});
+    answer(now_ms, lane,
+           (struct sweeper_event){.kind = SWEEPER_VERDICTS, .final_verdicts = final_verdicts});
 }
 
 static void a_page_goes_verdict_obey_obeyed(void **state)
@@ -121,7 +125,8 @@ static void only_what_the_gate_did_is_reported(void **state)
     rows[2].obedience = SWEEPER_NOT_KNOWN_THERE;
     rows[3].obedience = SWEEPER_DOUBT;
     rows[4].obedience = SWEEPER_DONE; /* nobody ordered this one */
-    answer(1001, SWEEPER_CARRY, (struct sweeper_event){.kind = SWEEPER_RESULTS, .results = rows, .result_count = 5});
+    answer(1001, SWEEPER_CARRY,
+           (struct sweeper_event){.kind = SWEEPER_RESULTS, .results = rows, .result_count = 5});
     assert_int_equal(sale.result_count, 1);
     assert_string_equal(sale.results[0].id.text, id_of(1).text);
     assert_int_equal(actions.poison_count, 2);
@@ -156,7 +161,8 @@ static void case_07_poison_is_logged_once_and_retried_later(void **state)
     assert_int_equal(actions.poison_new_count, 1);
     tick(1200);
     due(1200, 0, 0, 1, 1);
-    assert_int_equal(actions.calls[SWEEPER_CARRY], SWEEPER_CALL_NONE); /* backed off: not even asked */
+    assert_int_equal(actions.calls[SWEEPER_CARRY],
+                     SWEEPER_CALL_NONE); /* backed off: not even asked */
     tick(2000);
     due(2000, 0, 0, 1, 1);
     assert_int_equal(actions.calls[SWEEPER_CARRY], SWEEPER_CALL_OBEY);
@@ -179,7 +185,8 @@ static void case_07_a_page_of_poison_hides_nobody(void **state)
     assert_string_equal(sale.cursor.text, "");
     due(1000, 0, 0, 1, SWEEPER_PAGE);
     results(1000, 1, SWEEPER_PAGE, SWEEPER_NOT_KNOWN_THERE);
-    assert_int_equal(actions.calls[SWEEPER_CARRY], SWEEPER_CALL_DUE); /* at once: behind them may be others */
+    assert_int_equal(actions.calls[SWEEPER_CARRY],
+                     SWEEPER_CALL_DUE); /* at once: behind them may be others */
     assert_string_equal(sale.cursor.text, id_of(SWEEPER_PAGE).text);
     due(1001, 0, 0, SWEEPER_PAGE + 1, 2);
     results(1001, SWEEPER_PAGE + 1, 2, SWEEPER_DONE);
@@ -197,17 +204,22 @@ static void a_page_round_the_end_is_not_followed_at_once(void **state)
     assert_int_equal(actions.calls[SWEEPER_CARRY], SWEEPER_CALL_DUE);
     /* after the cursor 151..200, then from the start 1..50: the ledger has come round */
     for (int i = 0; i < SWEEPER_PAGE; i++) {
-        orders[i] = (struct sweeper_order){.id = id_of(i < 50 ? 151 + i : i - 49), .kind = SWEEPER_RELEASE};
+        orders[i] =
+            (struct sweeper_order){.id = id_of(i < 50 ? 151 + i : i - 49), .kind = SWEEPER_RELEASE};
     }
     answer(1001, SWEEPER_CARRY,
-           (struct sweeper_event){
-               .kind = SWEEPER_DUE, .orders = orders, .order_count = SWEEPER_PAGE, .orders_full = true});
+           (struct sweeper_event){.kind = SWEEPER_DUE,
+                                  .orders = orders,
+                                  .order_count = SWEEPER_PAGE,
+                                  .orders_full = true});
     static struct sweeper_result rows[SWEEPER_PAGE];
     for (int i = 0; i < SWEEPER_PAGE; i++) {
-        rows[i] = (struct sweeper_result){.id = orders[i].id, .kind = SWEEPER_RELEASE, .obedience = SWEEPER_DOUBT};
+        rows[i] = (struct sweeper_result){
+            .id = orders[i].id, .kind = SWEEPER_RELEASE, .obedience = SWEEPER_DOUBT};
     }
     answer(1002, SWEEPER_CARRY,
-           (struct sweeper_event){.kind = SWEEPER_RESULTS, .results = rows, .result_count = SWEEPER_PAGE});
+           (struct sweeper_event){
+               .kind = SWEEPER_RESULTS, .results = rows, .result_count = SWEEPER_PAGE});
     assert_int_equal(actions.calls[SWEEPER_CARRY], SWEEPER_CALL_NONE);
     assert_string_equal(sale.cursor.text, id_of(50).text);
 }

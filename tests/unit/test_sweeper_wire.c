@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Replies the sweeper hears: well-formed rows become events, others are left out and counted, a reason fails the call. */
+ * Replies the sweeper hears: well-formed rows become events, others are left out and counted, a
+ * reason fails the call. */
 #include "services/sweeper/wire.h"
 
 #include <setjmp.h>
@@ -27,11 +28,13 @@ static Tidegate__V1__Order order(const char *id, Tidegate__V1__OrderKind kind)
 static void due_rows_are_checked_one_by_one(void **state)
 {
     Tidegate__V1__LedgerDueReply reply = TIDEGATE__V1__LEDGER_DUE_REPLY__INIT;
-    char *lapsed[] = {(char *)ONE, (char *)"res_short", (char *)"", (char *)"xxx_00000000000000000000000001"};
-    Tidegate__V1__Order rows[] = {order(TWO, TIDEGATE__V1__ORDER_KIND__ORDER_KIND_SETTLE),
-                                  order(TWO, TIDEGATE__V1__ORDER_KIND__ORDER_KIND_UNSPECIFIED),
-                                  order(ONE, (Tidegate__V1__OrderKind)77),
-                                  order("res_00000000000000000000000001x", TIDEGATE__V1__ORDER_KIND__ORDER_KIND_RELEASE)};
+    char *lapsed[] = {(char *)ONE, (char *)"res_short", (char *)"",
+                      (char *)"xxx_00000000000000000000000001"};
+    Tidegate__V1__Order rows[] = {
+        order(TWO, TIDEGATE__V1__ORDER_KIND__ORDER_KIND_SETTLE),
+        order(TWO, TIDEGATE__V1__ORDER_KIND__ORDER_KIND_UNSPECIFIED),
+        order(ONE, (Tidegate__V1__OrderKind)77),
+        order("res_00000000000000000000000001x", TIDEGATE__V1__ORDER_KIND__ORDER_KIND_RELEASE)};
     Tidegate__V1__Order *orders[] = {&rows[0], &rows[1], &rows[2], &rows[3]};
     reply.epoch = 7;
     reply.generation = 2;
@@ -92,7 +95,8 @@ static void only_final_words_count_as_verdicts(void **state)
     for (int i = 0; i < 5; i++) {
         tidegate__v1__verdict__init(&rows[i]);
         rows[i].reservation_id = (char *)ONE;
-        rows[i].state = (Tidegate__V1__ReservationState)i; /* unspecified, pending, confirmed, expired, cancelled */
+        rows[i].state = (Tidegate__V1__ReservationState)
+            i; /* unspecified, pending, confirmed, expired, cancelled */
         list[i] = &rows[i];
     }
     reply.verdicts = list;
@@ -105,9 +109,9 @@ static void only_final_words_count_as_verdicts(void **state)
 static void an_unknown_obedience_is_no_answer(void **state)
 {
     Tidegate__V1__ObeyReply reply = TIDEGATE__V1__OBEY_REPLY__INIT;
-    static const enum sweeper_obedience expected[] = {SWEEPER_UNANSWERED, SWEEPER_DONE,  SWEEPER_ALREADY,
-                                                      SWEEPER_NOT_KNOWN_THERE, SWEEPER_UNANSWERED, SWEEPER_DOUBT,
-                                                      SWEEPER_UNANSWERED, SWEEPER_UNANSWERED};
+    static const enum sweeper_obedience expected[] = {
+        SWEEPER_UNANSWERED, SWEEPER_DONE,  SWEEPER_ALREADY,    SWEEPER_NOT_KNOWN_THERE,
+        SWEEPER_UNANSWERED, SWEEPER_DOUBT, SWEEPER_UNANSWERED, SWEEPER_UNANSWERED};
     Tidegate__V1__OrderResult rows[8];
     Tidegate__V1__OrderResult *list[8];
     for (int i = 0; i < 8; i++) {
@@ -163,7 +167,8 @@ static void the_largest_pages_fit_a_message(void **state)
     sale.lapsed_count = sale.order_count = sale.result_count = SWEEPER_PAGE;
     for (size_t i = 0; i < SWEEPER_PAGE; i++) {
         memcpy(sale.lapsed[i].text, ONE, sizeof ONE);
-        sale.orders[i] = (struct sweeper_order){.id = sale.lapsed[i], .kind = SWEEPER_EXTEND, .deadline_ms = INT64_MAX};
+        sale.orders[i] = (struct sweeper_order){
+            .id = sale.lapsed[i], .kind = SWEEPER_EXTEND, .deadline_ms = INT64_MAX};
         sale.results[i] = (struct sweeper_result){.id = sale.lapsed[i], .kind = SWEEPER_RELEASE};
         if (i < SWEEPER_BURY_PAGE) {
             sale.holds[i] = (struct sweeper_hold){
@@ -174,13 +179,15 @@ static void the_largest_pages_fit_a_message(void **state)
     Tidegate__V1__ObeyRequest obey;
     Tidegate__V1__ObeyedRequest obeyed;
     sweeper_wire_expire(&wire, &sale, name, &expire);
-    assert_in_range(tidegate__v1__expire_request__get_packed_size(&expire), 1, TG_MAX_BUS_BODY_BYTES);
+    assert_in_range(tidegate__v1__expire_request__get_packed_size(&expire), 1,
+                    TG_MAX_BUS_BODY_BYTES);
     sweeper_wire_bury(&wire, &sale, name, &bury);
     assert_in_range(tidegate__v1__expire_request__get_packed_size(&bury), 1, TG_MAX_BUS_BODY_BYTES);
     sweeper_wire_obey(&wire, &sale, name, &obey);
     assert_in_range(tidegate__v1__obey_request__get_packed_size(&obey), 1, TG_MAX_BUS_BODY_BYTES);
     sweeper_wire_obeyed(&wire, &sale, name, &obeyed);
-    assert_in_range(tidegate__v1__obeyed_request__get_packed_size(&obeyed), 1, TG_MAX_BUS_BODY_BYTES);
+    assert_in_range(tidegate__v1__obeyed_request__get_packed_size(&obeyed), 1,
+                    TG_MAX_BUS_BODY_BYTES);
     assert_int_equal(obeyed.results[0]->obedience, TIDEGATE__V1__OBEDIENCE__OBEDIENCE_DONE);
 }
 
