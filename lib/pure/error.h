@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operating errors: negative codes, -errno of the system or one of ours. Never a domain outcome (see reason.h). */
+ * Operating errors: negative codes, -errno of the system or one of ours. Never a domain outcome
+ * (see reason.h). */
 #ifndef TG_PURE_ERROR_H
 #define TG_PURE_ERROR_H
 
@@ -10,7 +11,7 @@ enum tg_error {
     TG_ERR_RANGE = -1002,         /* a number or length out of its bounds */
     TG_ERR_FULL = -1003,          /* a bounded table, queue or buffer is full */
     TG_ERR_TIMEOUT = -1004,       /* no answer in time: the outcome is unknown */
-    TG_ERR_DISCONNECTED = -1005,  /* not connected, or the connection broke: unknown if it was sent */
+    TG_ERR_DISCONNECTED = -1005,  /* not connected, or it broke: unknown if it was sent */
     TG_ERR_NO_RESPONDERS = -1006, /* nobody serves the subject: nothing was done */
     TG_ERR_FORGED = -1007,        /* a MAC, signature or seal that does not verify */
     TG_ERR_REMOTE = -1008,        /* the peer answered with an error of its own */

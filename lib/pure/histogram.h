@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A log-linear histogram of microseconds: 8 steps per power of two, 1 us .. 17 min, worst error 12.5 %. No heap. */
+ * A log-linear histogram of microseconds: 8 steps per power of two, 1 us .. 17 min, worst
+ * error 12.5 %. No heap. */
 #ifndef TG_PURE_HISTOGRAM_H
 #define TG_PURE_HISTOGRAM_H
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The packed hold: the value of the gate's held, settled and released hashes. Written by the Lua scripts, read by reserve
- * and invariant. One line of text, fields separated by one space:
+ * The packed hold: the value of the gate's held, settled and released hashes. Written by the Lua
+ * scripts, read by reserve and invariant. One line of text, fields separated by one space:
+ *
  *   place(22 base64url) window deadline_ms digest(22 base64url) units slots user
- * units: "item:unit,unit;item:unit"; slots: "0,1" parallel to units; user last, raw bytes (it may contain spaces). */
+ *
+ * units: "item:unit,unit;item:unit". slots: "0,1", parallel to units. user: last, raw bytes, may
+ * contain spaces. */
 #ifndef TG_PURE_HOLD_RECORD_H
 #define TG_PURE_HOLD_RECORD_H
 
@@ -31,8 +34,10 @@ struct tg_hold_record {
 
 enum { TG_HOLD_RECORD_BYTES = 2048 };
 
-/* 0 or TG_ERR_MALFORMED: anything that is not exactly this form, repeats a unit, or is out of bounds. */
-TG_MUST_CHECK int tg_hold_record_parse(const char *text, size_t length, struct tg_hold_record *out_record);
+/* 0 or TG_ERR_MALFORMED: anything that is not exactly this form, repeats a unit, or is out of
+ * bounds. */
+TG_MUST_CHECK int tg_hold_record_parse(const char *text, size_t length,
+                                       struct tg_hold_record *out_record);
 /* out_text: TG_HOLD_RECORD_BYTES. Returns the length. */
 size_t tg_hold_record_format(const struct tg_hold_record *record, char *out_text);
 

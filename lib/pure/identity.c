@@ -109,14 +109,15 @@ void tg_reservation_id(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64
                        const uint8_t *user, size_t user_length, const char *idempotency_key,
                        char out_id[TG_RESERVATION_ID_LENGTH + 1])
 {
+    static const char prefix[4] = {'r', 'e', 's', '_'};
     struct tg_mac mac;
     uint8_t tag[16];
     begin(&mac, key, "tidegate reservation 1", sale, generation);
     tg_mac_field(&mac, user, user_length);
     tg_mac_text(&mac, idempotency_key);
     tg_mac_end(&mac, tag, sizeof(tag));
-    memcpy(out_id, "res_", 4);
-    tg_base32_id_encode(tag, out_id + 4);
+    memcpy(out_id, prefix, sizeof(prefix));
+    tg_base32_id_encode(tag, out_id + sizeof(prefix));
 }
 
 void tg_jti(const uint8_t key[TG_KEY_BYTES], const char *sale, uint64_t generation,

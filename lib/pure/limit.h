@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * catalog/limits.def as constants: TG_MAX_<ID>. Relations between limits are asserted in limit.c. */
+ * catalog/limits.def as constants: TG_MAX_<ID>. limit.c asserts the relations between them. */
 #ifndef TG_PURE_LIMIT_H
 #define TG_PURE_LIMIT_H
 

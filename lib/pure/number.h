@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Strict decimal integers and checked sums. "1e+06", "+1", "01", " 1" and "" are refused, never read as something near. */
+ * Strict decimal integers and checked sums. "1e+06", "+1", "01", " 1" and "" are refused, never
+ * read as something near. */
 #ifndef TG_PURE_NUMBER_H
 #define TG_PURE_NUMBER_H
 
@@ -9,13 +10,16 @@
 #include <stdint.h>
 
 /* The whole of text[0..length) as a decimal in [min, max]. 0, TG_ERR_MALFORMED or TG_ERR_RANGE. */
-TG_MUST_CHECK int tg_integer_parse(const char *text, size_t length, int64_t min, int64_t max, int64_t *out_value);
-TG_MUST_CHECK int tg_unsigned_parse(const char *text, size_t length, uint64_t max, uint64_t *out_value);
+TG_MUST_CHECK int tg_integer_parse(const char *text, size_t length, int64_t min, int64_t max,
+                                   int64_t *out_value);
+TG_MUST_CHECK int tg_unsigned_parse(const char *text, size_t length, uint64_t max,
+                                    uint64_t *out_value);
 
 /* Decimal digits into out_text (at least 21 bytes, NUL added). Returns the length. About 10 ns. */
 size_t tg_unsigned_format(uint64_t value, char *out_text);
 
 /* price x quantity summed: minor units of one currency. 0 or TG_ERR_RANGE on overflow. */
-TG_MUST_CHECK int tg_money_add(uint64_t total_minor, uint64_t price_minor, uint64_t quantity, uint64_t *out_total_minor);
+TG_MUST_CHECK int tg_money_add(uint64_t total_minor, uint64_t price_minor, uint64_t quantity,
+                               uint64_t *out_total_minor);
 
 #endif

@@ -38,9 +38,10 @@ struct tg_wall tg_pass_expires(uint64_t window)
 
 static char *put_text(char *at, const char *text)
 {
-    size_t length = strlen(text);
-    memcpy(at, text, length);
-    return at + length;
+    while (*text != '\0') {
+        *at++ = *text++;
+    }
+    return at;
 }
 
 static char *put_escaped(char *at, const uint8_t *bytes, size_t length)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pass: a JWT (RFC 7519, alg EdDSA, typ tg-pass+jwt) in one canonical spelling; single use by place, not by token.
- * Claims in this order: iss "tidegate", aud (sale), sub (user), iat, exp, jti, place, gen, event_id, role "ADMITTED". */
+ * The pass: a JWT (RFC 7519, alg EdDSA, typ tg-pass+jwt) in one canonical spelling; single use by
+ * place, not by token. Claims in this order: iss "tidegate", aud (sale), sub (user), iat, exp, jti,
+ * place, gen, event_id, role "ADMITTED". */
 #ifndef TG_PURE_PASS_H
 #define TG_PURE_PASS_H
 
@@ -14,7 +15,7 @@ struct tg_pass {
     uint8_t user[TG_MAX_USER_BYTES];
     size_t user_length;
     uint8_t place[TG_PLACE_BYTES];
-    uint64_t window;              /* floor(now / 60 s) when issued */
+    uint64_t window; /* floor(now / 60 s) when issued */
     char jti[TG_JTI_LENGTH + 1];
 };
 
@@ -22,8 +23,8 @@ struct tg_pass {
 struct tg_wall tg_pass_expires(uint64_t window);
 
 struct tg_sign_key {
-    char id[9];          /* kid: 8 hex characters */
-    uint8_t secret[64];  /* libsodium Ed25519 secret key */
+    char id[9];         /* kid: 8 hex characters */
+    uint8_t secret[64]; /* libsodium Ed25519 secret key */
     uint8_t public_key[32];
 };
 struct tg_verify_key {
@@ -31,12 +32,14 @@ struct tg_verify_key {
     uint8_t public_key[32];
 };
 
-/* Signs. out_text: TG_MAX_PASS_BYTES + 1. Returns the length. Deterministic: same pass, same key, same text. About 25 us. */
+/* Signs. out_text: TG_MAX_PASS_BYTES + 1. Returns the length. Deterministic: same pass, same key,
+ * same text. About 25 us. */
 size_t tg_pass_sign(const struct tg_sign_key *key, const struct tg_pass *pass, char *out_text);
 
-/* Reads and verifies: kid from the list, algorithm fixed, re-encodes to itself, exp = (window + 2) x 60 s. Does not judge
- * expiry or jti (the gate does, after replay). 0, TG_ERR_MALFORMED or TG_ERR_FORGED. About 65 us. */
-TG_MUST_CHECK int tg_pass_verify(const struct tg_verify_key *keys, size_t key_count, const char *text, size_t length,
-                                 struct tg_pass *out_pass);
+/* Reads and verifies: kid from the list, algorithm fixed, re-encodes to itself, exp = (window + 2)
+ * x 60 s. Does not judge expiry or jti (the gate does, after replay). 0, TG_ERR_MALFORMED or
+ * TG_ERR_FORGED. About 65 us. */
+TG_MUST_CHECK int tg_pass_verify(const struct tg_verify_key *keys, size_t key_count,
+                                 const char *text, size_t length, struct tg_pass *out_pass);
 
 #endif

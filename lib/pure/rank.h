@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rank, position and estimate: the same rule in C, in web/waiting and in docs/. Source: docs/http.openapi.yaml, board. */
+ * Rank, position and estimate: the same rule in C, in web/waiting and in docs/. Source:
+ * docs/http.openapi.yaml, board. */
 #ifndef TG_PURE_RANK_H
 #define TG_PURE_RANK_H
 
@@ -18,17 +19,20 @@ struct tg_board_view { /* the numbers of a board that ranks depend on */
     uint8_t seed[32];
 };
 
-/* score = first 64 bits, big-endian, of SHA-256(seed || length as 8 bytes little-endian || entrant). */
+/* score = first 64 bits, big-endian, of SHA-256(seed || length as 8 bytes little-endian ||
+ * entrant). */
 uint64_t tg_score(const uint8_t seed[32], const char entrant[TG_ENTRANT_LENGTH + 1]);
 
-/* fifo: index. random: early -> floor(score x present / 2^64), later -> present + index - index_at_open.
- * False when the rank is not decided yet (seed not revealed). */
-bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, const char *entrant, uint64_t *out_rank);
+/* fifo: index. random: early -> floor(score x present / 2^64), later -> present + index -
+ * index_at_open. False when the rank is not decided yet (seed not revealed). */
+bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, const char *entrant,
+             uint64_t *out_rank);
 
 /* max(0, rank - watermark). */
 uint64_t tg_position(const struct tg_board_view *board, uint64_t rank);
 
-/* position / pace x 1.25, rounded up, seconds; UINT64_MAX when the pace is 0 and the position is not. */
+/* position / pace x 1.25, rounded up, seconds; UINT64_MAX when the pace is 0 and the position is
+ * not. */
 uint64_t tg_estimate_seconds(const struct tg_board_view *board, uint64_t position);
 
 /* Advice for the next poll: 1..2 when little is left or the turn is near, up to 30 far away. */

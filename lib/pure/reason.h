@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Domain outcomes of catalog/reasons.def as an enum. Codes travel as text; unknown text is TG_REASON_COUNT, never a guess. */
+ * Domain outcomes of catalog/reasons.def as an enum. Codes travel as text; unknown text is
+ * TG_REASON_COUNT, never a guess. */
 #ifndef TG_PURE_REASON_H
 #define TG_PURE_REASON_H
 
@@ -29,7 +30,8 @@ const struct tg_reason_row *tg_reason_row(enum tg_reason reason);
 /* The code of a reason, as it travels; "" for NONE. */
 const char *tg_reason_code(enum tg_reason reason);
 
-/* The reason of a code; "" and NULL are NONE (protobuf's empty string); unknown is TG_REASON_COUNT. */
+/* The reason of a code; "" and NULL are NONE (protobuf's empty string); unknown is TG_REASON_COUNT.
+ */
 enum tg_reason tg_reason_from_code(const char *code);
 
 #endif

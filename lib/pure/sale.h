@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a daemon knows of a sale: its definition and its last state, as checked plain data. Filled by lib/io/sales from
- * ledger.sales and state.{sale}; read by every core. */
+ * What a daemon knows of a sale: its definition and its last state, as checked plain data. Filled
+ * by lib/io/sales from ledger.sales and state.{sale}; read by every core. */
 #ifndef TG_PURE_SALE_H
 #define TG_PURE_SALE_H
 
@@ -12,7 +12,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum tg_phase { TG_PHASE_UNKNOWN, TG_PHASE_SCHEDULED, TG_PHASE_OPEN, TG_PHASE_PAUSED, TG_PHASE_SOLD_OUT, TG_PHASE_CLOSED };
+enum tg_phase {
+    TG_PHASE_UNKNOWN,
+    TG_PHASE_SCHEDULED,
+    TG_PHASE_OPEN,
+    TG_PHASE_PAUSED,
+    TG_PHASE_SOLD_OUT,
+    TG_PHASE_CLOSED
+};
 
 struct tg_item {
     char sku[TG_MAX_SKU_BYTES + 1];
@@ -54,15 +61,17 @@ struct tg_sale {
     char lifted[TG_MAX_LIFTED][TG_BASE32_ID_LENGTH + 1];
     struct tg_wall last_clean;
     uint32_t clean_rounds;
-    uint64_t pace_milli;         /* operator's, 0 = start */
+    uint64_t pace_milli; /* operator's, 0 = start */
     /* own */
-    struct tg_mono heard;        /* when state was last heard */
-    uint32_t own_pause_count;    /* pauses honoured on receipt of a command and not yet lifted by state */
+    struct tg_mono heard; /* when state was last heard */
+    uint32_t
+        own_pause_count; /* pauses honoured on receipt of a command and not yet lifted by state */
     struct tg_pause own_pauses[TG_MAX_PAUSES];
 };
 
-/* The phase to act on: PAUSED while any pause is active or own, or no state was heard for TG_MAX_STATE_STALE_MS; never
- * turns SCHEDULED, SOLD_OUT or CLOSED into PAUSED unless the state itself is stale. */
+/* The phase to act on: PAUSED while any pause is active or own, or no state was heard for
+ * TG_MAX_STATE_STALE_MS; never turns SCHEDULED, SOLD_OUT or CLOSED into PAUSED unless the state
+ * itself is stale. */
 enum tg_phase tg_sale_phase(const struct tg_sale *sale, struct tg_mono now);
 
 /* Honour a pause at once; idempotent by id. TG_ERR_FULL when too many. */

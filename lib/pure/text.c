@@ -149,7 +149,8 @@ int tg_hex_decode(const char *text, size_t text_length, uint8_t *out_data, size_
         }
     }
     for (size_t i = 0; i < length; i++) {
-        out_data[i] = (uint8_t)(hex_value(text[2 * i]) << 4 | hex_value(text[2 * i + 1]));
+        out_data[i] =
+            (uint8_t)((unsigned)hex_value(text[2 * i]) << 4 | (unsigned)hex_value(text[2 * i + 1]));
     }
     return 0;
 }

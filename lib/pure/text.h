@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encodings with one canonical spelling each, and validators of names and ids. Whatever does not re-encode to itself is refused. */
+ * Encodings with one canonical spelling each, and validators of names and ids. Whatever does not
+ * re-encode to itself is refused. */
 #ifndef TG_PURE_TEXT_H
 #define TG_PURE_TEXT_H
 
@@ -10,14 +11,15 @@
 #include <stdint.h>
 
 /* base64url without padding, RFC 4648 section 5. Encoded length of n bytes, without NUL. */
-#define TG_BASE64URL_LENGTH(n) (((n) * 4 + 2) / 3)
+#define TG_BASE64URL_LENGTH(n) (((n)*4 + 2) / 3)
 
 /* out_text: TG_BASE64URL_LENGTH(length) + 1 bytes; NUL added. Returns the text's length. */
 size_t tg_base64url_encode(const uint8_t *data, size_t length, char *out_text);
 
-/* Refuses padding, other characters, non-zero trailing bits and results over capacity. 0 or TG_ERR_MALFORMED. */
-TG_MUST_CHECK int tg_base64url_decode(const char *text, size_t text_length, uint8_t *out_data, size_t capacity,
-                                      size_t *out_length);
+/* Refuses padding, other characters, non-zero trailing bits and results over capacity. 0 or
+ * TG_ERR_MALFORMED. */
+TG_MUST_CHECK int tg_base64url_decode(const char *text, size_t text_length, uint8_t *out_data,
+                                      size_t capacity, size_t *out_length);
 
 /* Crockford base32, upper case, 26 characters for 16 bytes (128 bits, two leading zero bits). */
 enum { TG_BASE32_ID_LENGTH = 26 };
@@ -27,7 +29,8 @@ TG_MUST_CHECK int tg_base32_id_decode(const char *text, size_t length, uint8_t o
 
 /* Lower-case hex. out_text: 2 x length + 1 bytes. */
 void tg_hex_encode(const uint8_t *data, size_t length, char *out_text);
-TG_MUST_CHECK int tg_hex_decode(const char *text, size_t text_length, uint8_t *out_data, size_t length);
+TG_MUST_CHECK int tg_hex_decode(const char *text, size_t text_length, uint8_t *out_data,
+                                size_t length);
 
 /* Valid UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool tg_utf8_valid(const uint8_t *data, size_t length);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ticket: sealed proof of a place, held by the client. XChaCha20-Poly1305 (libsodium), versioned binary, base64url.
- * Opaque: lane and early must not show, so every ticket of one (sale, holder length) has the same length. */
+ * The ticket: sealed proof of a place, held by the client. XChaCha20-Poly1305 (libsodium),
+ * versioned binary, base64url. Opaque: lane and early must not show, so every ticket of one (sale,
+ * holder length) has the same length. */
 #ifndef TG_PURE_TICKET_H
 #define TG_PURE_TICKET_H
 
@@ -32,11 +33,13 @@ struct tg_key_ring {
 
 enum { TG_TICKET_NONCE_BYTES = 24 };
 
-/* Seals with ring->keys[0] and the caller's random nonce. out_text: TG_MAX_TICKET_BYTES + 1. Returns its length. About 1.4 us. */
+/* Seals with ring->keys[0] and the caller's random nonce. out_text: TG_MAX_TICKET_BYTES + 1.
+ * Returns its length. About 1.4 us. */
 size_t tg_ticket_seal(const struct tg_key_ring *ring, const struct tg_ticket *ticket,
                       const uint8_t nonce[TG_TICKET_NONCE_BYTES], char *out_text);
 
-/* 0, TG_ERR_MALFORMED (not canonical, bad field) or TG_ERR_FORGED (unknown key, seal does not verify). */
+/* 0, TG_ERR_MALFORMED (not canonical, bad field) or TG_ERR_FORGED (unknown key, seal does not
+ * verify). */
 TG_MUST_CHECK int tg_ticket_open(const struct tg_key_ring *ring, const char *text, size_t length,
                                  struct tg_ticket *out_ticket);
 

@@ -35,7 +35,7 @@ enum ctl_exit ctl_token_buyer(const struct ctl_options *options,
     }
     if (options->format == CTL_JSON) {
         ctl_print_json(json_pack("{s:s, s:s, s:I}", "user", user, "token", token, "expiresAtMs",
-                                 (json_int_t)(now.ms + life_ms)));
+                                 (json_int_t)now.ms + life_ms));
         return CTL_DONE;
     }
     (void)printf("%s\n", token);
