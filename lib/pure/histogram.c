@@ -40,7 +40,9 @@ uint64_t tg_histogram_at_us(const struct tg_histogram *histogram, unsigned per_m
         return 0;
     }
     unsigned share = per_mille < 1000 ? per_mille : 1000;
-    uint64_t wanted = (uint64_t)(((unsigned __int128)histogram->count * share + 999) / 1000);
+    /* ceil(count x share / 1000), without overflow */
+    uint64_t wanted =
+        histogram->count / 1000 * share + (histogram->count % 1000 * share + 999) / 1000;
     uint64_t seen = 0;
     size_t last = 0;
     for (size_t i = 0; i < TG_HISTOGRAM_BUCKETS; i++) {

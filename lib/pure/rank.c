@@ -53,14 +53,22 @@ uint64_t tg_position(const struct tg_board_view *board, uint64_t rank)
 /* ceil(position x 1.25 x 1000 / pace_milli), saturating. */
 static uint64_t seconds_to_pass(uint64_t position, uint64_t pace_milli)
 {
+    enum { FACTOR = 1250 };
     if (position == 0) {
         return 0;
     }
     if (pace_milli == 0) {
         return UINT64_MAX;
     }
-    unsigned __int128 seconds = ((unsigned __int128)position * 1250 + pace_milli - 1) / pace_milli;
-    return seconds < UINT64_MAX ? (uint64_t)seconds : UINT64_MAX - 1;
+    /* Faster than any crowd; what is below it cannot overflow the rest. */
+    uint64_t pace = pace_milli < UINT64_MAX / (FACTOR + 1) ? pace_milli : UINT64_MAX / (FACTOR + 1);
+    uint64_t seconds = 0;
+    if (__builtin_mul_overflow(position / pace, (uint64_t)FACTOR, &seconds) ||
+        __builtin_add_overflow(seconds, (position % pace * FACTOR + pace - 1) / pace, &seconds) ||
+        seconds == UINT64_MAX) {
+        return UINT64_MAX - 1; /* long, but not never */
+    }
+    return seconds;
 }
 
 uint64_t tg_estimate_seconds(const struct tg_board_view *board, uint64_t position)

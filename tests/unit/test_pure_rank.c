@@ -79,7 +79,15 @@ static void estimates_are_rounded_up(void **state)
     assert_true(estimate(801, 1000000) == 2);
     assert_true(estimate(1, 1000000) == 1);
     assert_true(estimate(UINT64_MAX, 1) == UINT64_MAX - 1); /* long, but not never */
-    assert_true(estimate(UINT64_MAX, UINT64_MAX) == 1250);
+    assert_true(estimate(UINT64_MAX, UINT64_C(1) << 50) == UINT64_C(16384) * 1250);
+    assert_true(estimate(1, UINT64_MAX) == 1);
+    for (uint64_t pace = 1; pace < 3000000; pace = pace * 3 + 7) {
+        for (uint64_t position = 1; position < 3000000; position = position * 2 + 11) {
+            uint64_t seconds = estimate(position, pace);
+            assert_true(seconds * pace >= position * 1250 &&
+                        (seconds - 1) * pace < position * 1250);
+        }
+    }
 }
 
 static void nobody_polls_faster_than_once_a_second_or_slower_than_every_30(void **state)
