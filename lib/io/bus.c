@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-enum { REOPEN_MS = 1000, FLUSH_MS_MAX = 500, SLOW_MEMORY_US = 5000000 };
+enum { REOPEN_MS = 1000, FLUSH_MS_MAX = 500, SLOW_MEMORY_US = 5000000, DRAIN_US = 5000 };
 
 bool tg_bus_connected(const struct tg_bus *bus)
 {
@@ -189,8 +189,7 @@ void bus_look(struct tg_bus *bus)
         tg_metric_add(TG_METRIC_BUS_SLOW, "", slow);
     }
     if (bus->freeing) {
-        if (library_is_done(bus) &&
-            !uv_is_closing((const uv_handle_t *)&bus->link.wake)) {
+        if (library_is_done(bus) && !uv_is_closing((const uv_handle_t *)&bus->link.wake)) {
             finish(bus);
         }
         return;
@@ -272,12 +271,18 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* only keeps the loop from sleeping; the check handle drains */
 }
 
+/* Turn by turn, so that no subject starves another, for a bounded time, so that nothing else
+ * starves. */
 void bus_drain(struct tg_bus *bus)
 {
-    bool more = false;
+    uint64_t until_us = tg_now_us() + DRAIN_US;
+    bool more = true;
 
-    for (size_t i = 0; i < bus->subscription_count && !bus->freeing; i++) {
-        more |= drain_one(bus, &bus->subscriptions[i]);
+    while (more && !bus->freeing && tg_now_us() < until_us) {
+        more = false;
+        for (size_t i = 0; i < bus->subscription_count && !bus->freeing; i++) {
+            more |= drain_one(bus, &bus->subscriptions[i]);
+        }
     }
     if (bus->freeing) {
         return;
@@ -375,7 +380,8 @@ int tg_bus_open(uv_loop_t *loop, const char *url, const char *daemon, const char
     return 0;
 }
 
-/* Hands what is buffered to the kernel: the library would wait for a PONG that only our loop could read. */
+/* Hands what is buffered to the kernel: the library would wait for a PONG that only our loop could
+ * read. */
 static void flush(struct tg_bus *bus)
 {
     uint64_t until_us = tg_now_us() + FLUSH_MS_MAX * 1000;

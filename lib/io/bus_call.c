@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls outstanding: a bounded table, found by the id in the last token of the reply subject, and a wheel of deadlines.
- * A slot is free before its callback runs, so a callback may call again. */
+ * Calls outstanding: a bounded table, found by the id in the last token of the reply subject, and a
+ * wheel of deadlines. A slot is free before its callback runs, so a callback may call again. */
 #include "lib/io/bus_inner.h"
 
 #include <assert.h>
@@ -189,7 +189,8 @@ void bus_calls_expire(struct tg_bus *bus)
     if (tick == calls->tick) {
         return;
     }
-    /* The present bucket holds deadlines still to come within this tick: it is looked at again next time. */
+    /* The present bucket holds deadlines still to come within this tick: it is looked at again next
+     * time. */
     calls->tick = tick;
     for (uint64_t t = from; calls->count > 0 && t <= tick && !bus->freeing; t++) {
         expire_bucket(bus, &calls->wheel[t % BUS_WHEEL], now_us);
@@ -233,8 +234,8 @@ static int judge(struct tg_bus *bus, const struct bus_call *call, natsMsg *messa
     if (call->kind == BUS_CALL_EVENT) {
         return bus_event_status(natsMsg_GetData(message), length);
     }
-    *out_reply = bus_unpack(&bus->scratch, bus_row(call->message)->reply, natsMsg_GetData(message),
-                            length);
+    *out_reply =
+        bus_unpack(&bus->scratch, bus_row(call->message)->reply, natsMsg_GetData(message), length);
     return *out_reply == NULL ? TG_ERR_MALFORMED : 0;
 }
 
@@ -260,8 +261,7 @@ void bus_calls_reply(struct tg_bus *bus, natsMsg *message)
 static int send_call(struct tg_bus *bus, const struct bus_call *call, struct bus_outgoing *outgoing,
                      const char *traceparent, uint32_t timeout_ms)
 {
-    struct bus_headers headers = {
-        .names = {"traceparent"}, .values = {traceparent}, .count = 1};
+    struct bus_headers headers = {.names = {"traceparent"}, .values = {traceparent}, .count = 1};
     char inbox[BUS_INBOX_BYTES];
     struct bus_call *mine;
     int error;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Events for the world, kept by JetStream. Plain publishes with a reply inbox: none of the library's waiting js_* calls. */
+ * Events for the world, kept by JetStream. Plain publishes with a reply inbox: none of the
+ * library's waiting js_* calls. */
 #include "lib/io/bus_inner.h"
 
 #include <jansson.h>
@@ -33,7 +34,8 @@ int bus_event_status(const char *text, size_t length)
     }
     fault = json_object_get(answer, "error");
     if (fault != NULL) {
-        /* A stream that is there already, perhaps as an operator shaped it, is what was asked for. */
+        /* A stream that is there already, perhaps as an operator shaped it, is what was asked for.
+         */
         const json_t *code = json_object_get(fault, "err_code");
         status = json_integer_value(code) == STREAM_NAME_IN_USE ? 0 : TG_ERR_REMOTE;
     } else if (!json_is_string(json_object_get(answer, "stream")) &&
@@ -87,8 +89,7 @@ int tg_bus_event(struct tg_bus *bus, const char *sale, const char *kind, const c
 {
     struct bus_call call = {
         .kind = BUS_CALL_EVENT, .on_stored = on_stored, .context = context, .token = token};
-    struct bus_headers headers = {
-        .names = {"Nats-Msg-Id"}, .values = {message_id}, .count = 1};
+    struct bus_headers headers = {.names = {"Nats-Msg-Id"}, .values = {message_id}, .count = 1};
     char subject[160];
     struct bus_outgoing outgoing = {.subject = subject, .data = bus->packed, .headers = &headers};
 

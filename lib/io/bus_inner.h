@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of the bus share among themselves; nobody else includes this. Everything here belongs to the loop's thread
- * except the members of bus_link that say otherwise. */
+ * What the files of the bus share among themselves; nobody else includes this. Everything here
+ * belongs to the loop's thread except the members of bus_link that say otherwise. */
 #ifndef TG_IO_BUS_INNER_H
 #define TG_IO_BUS_INNER_H
 
@@ -28,7 +28,8 @@ struct bus_row {
 };
 const struct bus_row *bus_row(enum tg_message message);
 
-/* Memory of one decoded message: grows in blocks up to TG_MAX_BUS_DECODED_BYTES, freed as a whole. */
+/* Memory of one decoded message: grows in blocks up to TG_MAX_BUS_DECODED_BYTES, freed as a whole.
+ */
 struct bus_block;
 struct bus_arena {
     struct bus_block *blocks;
@@ -47,17 +48,17 @@ struct bus_link {
     uv_async_t wake;
     uv_poll_t *poll; /* on its own duplicate of the socket; NULL until attached */
     int poll_fd;
-    uv_mutex_t lock;  /* guards the next five */
-    int fd_next;      /* attached and not yet polled; -1: none */
-    int wanted;       /* UV_READABLE | UV_WRITABLE */
+    uv_mutex_t lock; /* guards the next five */
+    int fd_next;     /* attached and not yet polled; -1: none */
+    int wanted;      /* UV_READABLE | UV_WRITABLE */
     natsConnection *connection;
     natsMsg **answers; /* for the inbox, not yet handled: a ring of TG_MAX_BUS_PENDING */
     size_t answer_first, answer_count;
-    atomic_bool attached;  /* false from the moment the library gives the socket up */
-    atomic_bool announced; /* connected or reconnected callback came, disconnected did not */
-    atomic_bool closed;    /* the connection's last callback came */
+    atomic_bool attached;   /* false from the moment the library gives the socket up */
+    atomic_bool announced;  /* connected or reconnected callback came, disconnected did not */
+    atomic_bool closed;     /* the connection's last callback came */
     atomic_uint deliveries; /* threads of the library that may still call bus_link_answer */
-    atomic_uint slow;      /* slow-consumer reports not yet counted */
+    atomic_uint slow;       /* slow-consumer reports not yet counted */
 };
 
 struct bus_stats { /* of the service protocol */
@@ -70,7 +71,7 @@ enum bus_duty { BUS_DUTY_SERVE, BUS_DUTY_INBOX, BUS_DUTY_SERVICE };
 struct bus_subscription {
     enum bus_duty duty;
     char subject[128];
-    const char *queue; /* NULL: hears everything */
+    const char *queue;        /* NULL: hears everything */
     natsSubscription *handle; /* NULL until the connection came */
     enum tg_message message;  /* SERVE */
     tg_bus_handler *handler;
@@ -79,7 +80,13 @@ struct bus_subscription {
     struct bus_stats stats;
 };
 
-enum { BUS_SUBSCRIPTIONS = 64, BUS_WHEEL = 256, BUS_TICK_MS = 10, BUS_INBOX_BYTES = 80, BUS_PREFIX_BYTES = 60 };
+enum {
+    BUS_SUBSCRIPTIONS = 64,
+    BUS_WHEEL = 256,
+    BUS_TICK_MS = 10,
+    BUS_INBOX_BYTES = 80,
+    BUS_PREFIX_BYTES = 60
+};
 enum { BUS_DRAIN_MESSAGES = 64, BUS_POOLED_INCOMING = 64, BUS_ERROR_BYTES = 256 };
 enum { BUS_BUFFERED_BYTES = 8 << 20 };
 #define BUS_NOWHERE UINT16_MAX
@@ -151,19 +158,23 @@ TG_MUST_CHECK int bus_link_open(struct tg_bus *bus, uv_loop_t *loop);
 TG_MUST_CHECK int bus_link_options(struct tg_bus *bus, const char *url, natsOptions *options);
 void bus_link_apply(struct tg_bus *bus); /* on the loop: polls what the hooks asked for */
 void bus_link_drop(struct bus_link *link);
-/* Called by the library's delivery thread. Synchronous subscriptions would do for the inbox too, but NextMsg turns "no
- * responders" into a bare status and drops the subject that says which call it was. */
-void bus_link_answer(natsConnection *connection, natsSubscription *subscription, natsMsg *take_message, void *bus);
+/* Called by the library's delivery thread. Synchronous subscriptions would do for the inbox too,
+ * but NextMsg turns "no responders" into a bare status and drops the subject that says which call
+ * it was. */
+void bus_link_answer(natsConnection *connection, natsSubscription *subscription,
+                     natsMsg *take_message, void *bus);
 void bus_link_delivered(void *bus);
 natsMsg *bus_link_next_answer(struct bus_link *link); /* on the loop; NULL: none */
 
-/* bus.c: called on the loop when a hook or callback changed something, and after the socket was read. */
+/* bus.c: called on the loop when a hook or callback changed something, and after the socket was
+ * read. */
 void bus_look(struct tg_bus *bus);
 void bus_drain(struct tg_bus *bus);
 TG_MUST_CHECK int bus_subscribe(struct tg_bus *bus, const struct bus_subscription *wanted,
                                 struct bus_subscription **out_subscription);
 
-/* bus_send.c: everything that leaves. `headers` may be NULL. 0, TG_ERR_DISCONNECTED or TG_ERR_RANGE. */
+/* bus_send.c: everything that leaves. `headers` may be NULL. 0, TG_ERR_DISCONNECTED or
+ * TG_ERR_RANGE. */
 struct bus_headers {
     const char *names[3];
     const char *values[3];
@@ -178,20 +189,24 @@ struct bus_outgoing {
 TG_MUST_CHECK int bus_send(struct tg_bus *bus, const struct bus_outgoing *outgoing);
 /* Into bus->packed. 0 or TG_ERR_RANGE. */
 TG_MUST_CHECK int bus_pack(struct tg_bus *bus, const ProtobufCMessage *body, size_t *out_length);
-TG_MUST_CHECK int bus_subject(const struct bus_row *row, const char *sale, char *out_subject, size_t capacity);
+TG_MUST_CHECK int bus_subject(const struct bus_row *row, const char *sale, char *out_subject,
+                              size_t capacity);
 
 /* bus_call.c */
 TG_MUST_CHECK int bus_calls_open(struct bus_calls *calls);
 /* Takes a slot; out_inbox names it. 0 or TG_ERR_FULL. */
-TG_MUST_CHECK int bus_call_begin(struct tg_bus *bus, const struct bus_call *call, uint32_t timeout_ms,
-                                 char out_inbox[BUS_INBOX_BYTES], struct bus_call **out_call);
-void bus_call_cancel(struct tg_bus *bus, struct bus_call *call); /* nothing was sent: nobody is told */
+TG_MUST_CHECK int bus_call_begin(struct tg_bus *bus, const struct bus_call *call,
+                                 uint32_t timeout_ms, char out_inbox[BUS_INBOX_BYTES],
+                                 struct bus_call **out_call);
+void bus_call_cancel(struct tg_bus *bus,
+                     struct bus_call *call); /* nothing was sent: nobody is told */
 void bus_calls_reply(struct tg_bus *bus, natsMsg *message);
 void bus_calls_expire(struct tg_bus *bus);
 void bus_calls_fail(struct tg_bus *bus, int status);
 
 /* bus_serve.c */
-void bus_serve_message(struct tg_bus *bus, struct bus_subscription *subscription, natsMsg *take_message);
+void bus_serve_message(struct tg_bus *bus, struct bus_subscription *subscription,
+                       natsMsg *take_message);
 void bus_serve_free(struct tg_bus *bus);
 
 /* bus_service.c: the nine subjects of the service protocol. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nats.c on our loop. Its hooks and callbacks come from its own threads (reconnect, ping timer, callbacks), so they only
- * note what is wanted and wake the loop. The loop polls a duplicate of the socket: the library closes its descriptor in
- * whichever thread finds it dead, and a number reused by another connection would confuse the loop's own table. */
+ * nats.c on our loop. Its hooks and callbacks come from its own threads (reconnect, ping timer,
+ * callbacks), so they only note what is wanted and wake the loop. The loop polls a duplicate of the
+ * socket: the library closes its descriptor in whichever thread finds it dead, and a number reused
+ * by another connection would confuse the loop's own table. */
 #include "lib/io/bus_inner.h"
 
 #include <errno.h>
@@ -231,7 +232,8 @@ void bus_link_delivered(void *context)
 {
     struct tg_bus *bus = context;
 
-    /* Under the lock: once the loop sees 0 it frees the bus, and must not before this thread is through. */
+    /* Under the lock: once the loop sees 0 it frees the bus, and must not before this thread is
+     * through. */
     uv_mutex_lock(&bus->link.lock);
     atomic_fetch_sub(&bus->link.deliveries, 1);
     uv_async_send(&bus->link.wake);
@@ -300,8 +302,9 @@ int bus_link_options(struct tg_bus *bus, const char *url, natsOptions *options)
     s = s != NATS_OK ? s : natsOptions_SetSendAsap(options, true);
     s = s != NATS_OK ? s : natsOptions_SetMaxReconnect(options, -1);
     s = s != NATS_OK ? s : natsOptions_SetReconnectWait(options, RECONNECT_WAIT_MS);
-    s = s != NATS_OK ? s : natsOptions_SetReconnectJitter(options, RECONNECT_JITTER_MS,
-                                                          RECONNECT_JITTER_MS);
+    s = s != NATS_OK
+            ? s
+            : natsOptions_SetReconnectJitter(options, RECONNECT_JITTER_MS, RECONNECT_JITTER_MS);
     s = s != NATS_OK ? s : natsOptions_SetReconnectBufSize(options, 1);
     s = s != NATS_OK ? s : natsOptions_SetPingInterval(options, PING_MS);
     s = s != NATS_OK ? s : natsOptions_SetMaxPingsOut(options, PINGS_OUT);
@@ -313,7 +316,8 @@ int bus_link_options(struct tg_bus *bus, const char *url, natsOptions *options)
     s = s != NATS_OK ? s : natsOptions_SetDisconnectedCB(options, on_disconnected, bus);
     s = s != NATS_OK ? s : natsOptions_SetClosedCB(options, on_closed, bus);
     s = s != NATS_OK ? s : natsOptions_SetErrorHandler(options, on_error, bus);
-    s = s != NATS_OK ? s : natsOptions_SetEventLoop(options, bus, hook_attach, hook_read,
-                                                    hook_write, hook_detach);
+    s = s != NATS_OK ? s
+                     : natsOptions_SetEventLoop(options, bus, hook_attach, hook_read, hook_write,
+                                                hook_detach);
     return s == NATS_OK ? 0 : TG_ERR_SETTING;
 }

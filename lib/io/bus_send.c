@@ -52,7 +52,8 @@ int bus_send(struct tg_bus *bus, const struct bus_outgoing *outgoing)
     if (outgoing->length > TG_MAX_BUS_BODY_BYTES) {
         return TG_ERR_RANGE;
     }
-    /* A peer that stopped reading is as good as gone: what would be sent late is better not sent. */
+    /* A peer that stopped reading is as good as gone: what would be sent late is better not sent.
+     */
     if (!tg_bus_connected(bus) || natsConnection_Buffered(bus->connection) > BUS_BUFFERED_BYTES) {
         return TG_ERR_DISCONNECTED;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What comes in for the daemon's handlers: length, subject and encoding are checked before a handler sees anything. */
+ * What comes in for the daemon's handlers: length, subject and encoding are checked before a
+ * handler sees anything. */
 #include "lib/io/bus_inner.h"
 
 #include <assert.h>
@@ -191,9 +192,9 @@ void bus_serve_message(struct tg_bus *bus, struct bus_subscription *subscription
         return;
     }
     read_traceparent(take_message, incoming->traceparent);
-    tg_series_add(bus_series(&bus->metrics.served[subscription->message], TG_METRIC_BUS_SERVED,
-                             row->label),
-                  1);
+    tg_series_add(
+        bus_series(&bus->metrics.served[subscription->message], TG_METRIC_BUS_SERVED, row->label),
+        1);
     subscription->stats.requests++;
     subscription->handler(subscription->context, incoming);
 }

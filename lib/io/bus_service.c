@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The NATS service protocol (ADR-32), answered by hand: PING, INFO and STATS, each plain, by name, and by name and id. */
+ * The NATS service protocol (ADR-32), answered by hand: PING, INFO and STATS, each plain, by name,
+ * and by name and id. */
 #include "lib/io/bus_inner.h"
 
 #include <jansson.h>

@@ -146,7 +146,8 @@ static enum tg_reason reason_of(int error)
     return error == TG_ERR_RANGE ? TG_REASON_COMMAND_EXPIRED : TG_REASON_MALFORMED;
 }
 
-/* Only the judge answers; the others stay silent, so that forged commands cannot make them speak. */
+/* Only the judge answers; the others stay silent, so that forged commands cannot make them speak.
+ */
 static void refuse(struct tg_sales *sales, struct tg_bus_incoming *take_incoming, int error)
 {
     enum tg_reason reason = reason_of(error);
@@ -154,8 +155,7 @@ static void refuse(struct tg_sales *sales, struct tg_bus_incoming *take_incoming
 
     if (now.ms - sales->refusal_logged.ms >= LOG_EVERY_MS) {
         sales->refusal_logged = now;
-        tg_log(TG_LOG_WARN, "control.refused",
-               TG_TEXT_FIELD("sale", tg_bus_sale(take_incoming)),
+        tg_log(TG_LOG_WARN, "control.refused", TG_TEXT_FIELD("sale", tg_bus_sale(take_incoming)),
                TG_TEXT_FIELD("reason", tg_reason_code(reason)));
     }
     if (sales->spec.on_judge != NULL && tg_bus_wants_reply(take_incoming)) {

@@ -7,8 +7,8 @@
 
 enum { HOLD_MS_MIN = 1000, HOLD_MS_MAX = 86400000, GRACE_MS_MAX = 600000, EXTEND_MS_MAX = 3600000 };
 enum { EXTENSIONS_MAX = 100, PROOF_MS_MIN = 100, PROOF_MS_MAX = 60000, CURRENCY_BYTES = 3 };
-#define PRICE_MINOR_MAX UINT64_C(1000000000000) /* x 64 units fits any sum */
-#define PACE_MILLI_MAX UINT64_C(100000000)      /* 100,000 people per second */
+#define PRICE_MINOR_MAX UINT64_C(1000000000000)  /* x 64 units fits any sum */
+#define PACE_MILLI_MAX UINT64_C(100000000)       /* 100,000 people per second */
 #define OPENS_AT_MS_MAX INT64_C(253402300799999) /* the end of the year 9999 */
 
 /* Where the sentence goes, until one was said. */

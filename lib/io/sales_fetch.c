@@ -77,7 +77,8 @@ static void send_page(struct tg_sales *sales)
                                   &request.base, NULL, FETCH_TIMEOUT_MS, on_page, sales, 0) == 0;
 }
 
-/* One that was announced and is missing; the scan starts behind the last one asked, so that none starves. */
+/* One that was announced and is missing; the scan starts behind the last one asked, so that none
+ * starves. */
 static const char *missing(struct tg_sales *sales)
 {
     for (size_t i = 0; i < sales->entry_count; i++) {

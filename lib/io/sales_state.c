@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * States and definitions as they come from the bus, checked, into the view. A state that is older than the known one is
- * not taken: neither its freshness nor its list of lifted pauses counts. */
+ * States and definitions as they come from the bus, checked, into the view. A state that is older
+ * than the known one is not taken: neither its freshness nor its list of lifted pauses counts. */
 #include "lib/io/sales_inner.h"
 
 #include "lib/io/now.h"
@@ -56,9 +56,10 @@ static bool well_formed(const Tidegate__V1__SaleState *state)
     return true;
 }
 
-/* Several ledgers speak, and the bus may deliver in any order or again. Generation, epoch and control sequence never go
- * back; between states of the same sequence the ledger's clock decides, unless we have gone stale: then its clock was set
- * back, and holding on to the old one would keep the sale paused. */
+/* Several ledgers speak, and the bus may deliver in any order or again. Generation, epoch and
+ * control sequence never go back; between states of the same sequence the ledger's clock decides,
+ * unless we have gone stale: then its clock was set back, and holding on to the old one would keep
+ * the sale paused. */
 static bool newer(const struct sales_entry *entry, const Tidegate__V1__SaleState *state,
                   struct tg_mono now)
 {
@@ -129,8 +130,8 @@ bool sales_state_take(struct sales_entry *entry, const Tidegate__V1__SaleState *
     sale->heard = now;
     take_pauses(sale, state);
     memcpy(entry->announced_digest, state->definition_digest.data, TG_DIGEST_BYTES);
-    entry->wanted = !entry->defined || memcmp(sale->definition_digest, entry->announced_digest,
-                                              TG_DIGEST_BYTES) != 0;
+    entry->wanted = !entry->defined ||
+                    memcmp(sale->definition_digest, entry->announced_digest, TG_DIGEST_BYTES) != 0;
     return true;
 }
 
@@ -139,8 +140,7 @@ bool sales_definition_take(struct sales_entry *entry,
 {
     char fault[160];
 
-    if (definition->generation == 0 ||
-        tg_definition_check(definition, fault, sizeof(fault)) != 0 ||
+    if (definition->generation == 0 || tg_definition_check(definition, fault, sizeof(fault)) != 0 ||
         (entry->stated && definition->generation != entry->sale.generation)) {
         return false;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The bus against a real nats-server of its own: round trips, refusals, a server that is late, frozen, gone and back. */
+ * The bus against a real nats-server of its own: round trips, refusals, a server that is late,
+ * frozen, gone and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,6 +24,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -42,8 +44,7 @@ static uint64_t longest_gap_us, last_tick_us;
 
 static int free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -53,14 +54,33 @@ static int free_port(void)
     return ntohs(address.sin_port);
 }
 
-static void server_start(void)
+/* With a password when `guarded`: our clients have none. */
+static void server_start_as(bool guarded)
 {
-    const char *arguments[] = {"nats-server", "-a", "127.0.0.1", "-p", port_text, "-js",
-                               "-sd", folder, "-l", "/dev/null", NULL};
+    const char *arguments[] = {"nats-server",
+                               "-a",
+                               "127.0.0.1",
+                               "-p",
+                               port_text,
+                               "-js",
+                               "-sd",
+                               folder,
+                               "-l",
+                               "/dev/null",
+                               guarded ? "--user" : NULL,
+                               "someone",
+                               "--pass",
+                               "secret",
+                               NULL};
 
     assert_int_equal(posix_spawnp(&server, arguments[0], NULL, NULL,
                                   (char *const *)(uintptr_t)arguments, environ),
                      0);
+}
+
+static void server_start(void)
+{
+    server_start_as(false);
 }
 
 static void server_stop(void)
@@ -183,7 +203,8 @@ static void reset(void)
     longest_gap_us = last_tick_us = 0;
 }
 
-/* Answers a lease with the count asked for as its first index, and the length of the traceparent as term. */
+/* Answers a lease with the count asked for as its first index, and the length of the traceparent as
+ * term. */
 static void on_lease(void *context, struct tg_bus_incoming *take_incoming)
 {
     const Tidegate__V1__LeaseRequest *request =
@@ -320,9 +341,9 @@ static void wrong_names_and_long_bodies_are_not_sent(void **state)
     }
     memset(text, 'x', sizeof(text) - 1);
     request.edge = text;
-    assert_int_equal(tg_bus_call(edge, TG_MESSAGE_QUEUE_LEASE, "a", &request.base, NULL, 100,
-                                 on_reply, NULL, 0),
-                     TG_ERR_RANGE);
+    assert_int_equal(
+        tg_bus_call(edge, TG_MESSAGE_QUEUE_LEASE, "a", &request.base, NULL, 100, on_reply, NULL, 0),
+        TG_ERR_RANGE);
     run_for(200);
     assert_int_equal(answered, 0);
     tg_bus_free(edge);
@@ -398,18 +419,18 @@ static void decoding_is_bounded(void **state)
         size_t length = 0;
         tg_random(&length, 1);
         tg_random(bytes, length);
-        assert_int_equal(natsConnection_Publish(raw, "tidegate.v1.ledger.a.expire", bytes,
-                                                (int)length),
-                         NATS_OK);
+        assert_int_equal(
+            natsConnection_Publish(raw, "tidegate.v1.ledger.a.expire", bytes, (int)length),
+            NATS_OK);
     }
     for (size_t i = 0; i + 1 < sizeof(bytes); i += 2) {
         bytes[i] = 5 << 3 | 2;
         bytes[i + 1] = 0;
     }
     handled = 0;
-    assert_int_equal(natsConnection_Publish(raw, "tidegate.v1.ledger.a.expire", bytes,
-                                            (int)sizeof(bytes)),
-                     NATS_OK);
+    assert_int_equal(
+        natsConnection_Publish(raw, "tidegate.v1.ledger.a.expire", bytes, (int)sizeof(bytes)),
+        NATS_OK);
     assert_int_equal(natsConnection_Publish(raw, "tidegate.v1.ledger.a.expire", bytes, 2000),
                      NATS_OK);
     assert_int_equal(natsConnection_Flush(raw), NATS_OK);
@@ -479,9 +500,9 @@ static void everybody_hears_and_may_answer(void **state)
     assert_int_equal(tg_bus_serve(a, TG_MESSAGE_CONTROL, on_command, names[0]), 0);
     assert_int_equal(tg_bus_serve(b, TG_MESSAGE_CONTROL, on_command, names[1]), 0);
     run_for(100);
-    assert_int_equal(tg_bus_ask_all(tool, TG_MESSAGE_CONTROL, "sku_991", &command.base, 500,
-                                    on_judged, NULL, 0),
-                     0);
+    assert_int_equal(
+        tg_bus_ask_all(tool, TG_MESSAGE_CONTROL, "sku_991", &command.base, 500, on_judged, NULL, 0),
+        0);
     assert_true(run_until_count(&answered, 3, 3000));
     assert_int_equal(handled, 2);
     assert_int_equal(last_status, TG_ERR_TIMEOUT);
@@ -538,18 +559,17 @@ static void events_are_stored_once(void **state)
     event.kind = kind;
     for (unsigned i = 0; i < 3; i++) {
         const char *id = i == 2 ? "res_B.held" : "res_A.held";
-        assert_int_equal(tg_bus_event(ledger, "sku_991", "held", id, &event.base, 2000, on_stored,
-                                      NULL, i),
-                         0);
+        assert_int_equal(
+            tg_bus_event(ledger, "sku_991", "held", id, &event.base, 2000, on_stored, NULL, i), 0);
         assert_true(run_until_count(&stored, 3 + i, 5000));
         assert_int_equal(last_status, 0);
         assert_int_equal(last_token, i);
     }
     assert_true(ask_server("$JS.API.STREAM.INFO.TIDEGATE_EVENTS", "", text, sizeof(text)));
     assert_non_null(strstr(text, "\"messages\":2"));
-    assert_int_equal(tg_bus_event(ledger, "sku.991", "held", "x", &event.base, 1, on_stored, NULL,
-                                  0),
-                     TG_ERR_RANGE);
+    assert_int_equal(
+        tg_bus_event(ledger, "sku.991", "held", "x", &event.base, 1, on_stored, NULL, 0),
+        TG_ERR_RANGE);
     tg_bus_free(ledger);
 }
 
@@ -634,6 +654,124 @@ static void calls_in_flight_fail_when_the_server_dies(void **state)
     tg_bus_free(queue);
 }
 
+static void refused_credentials_are_tried_again(void **state)
+{
+    struct tg_bus *queue = open_bus("queue", "queue-1");
+    struct tg_bus *edge = open_bus("edge", "edge-1");
+
+    (void)state;
+    reset();
+    assert_int_equal(tg_bus_serve(queue, TG_MESSAGE_QUEUE_LEASE, on_lease, NULL), 0);
+    server_stop();
+    server_start_as(true);
+    assert_true(run_until(disconnected, edge, 3000));
+    run_for(4000); /* long enough for the library to give up */
+    assert_true(longest_gap_us < 200000);
+    assert_int_equal(ask(edge, "e", 1, 1000), TG_ERR_DISCONNECTED);
+    server_stop();
+    server_start();
+    assert_true(run_until(connected, edge, 10000));
+    assert_true(run_until(connected, queue, 10000));
+    run_for(200);
+    assert_int_equal(ask(edge, "e", 5, 2000), 0);
+    assert_true(run_until_count(&answered, 1, 3000));
+    assert_int_equal(last_status, 0);
+    tg_bus_free(edge);
+    tg_bus_free(queue);
+}
+
+static struct tg_bus *flooded;
+
+/* Too slow for what comes, until that was noticed. */
+static void on_flood(void *context, struct tg_bus_incoming *take_incoming)
+{
+    const struct timespec millisecond = {0, 1000000};
+
+    (void)context;
+    handled++;
+    if (tg_bus_healthy(flooded)) {
+        nanosleep(&millisecond, NULL);
+    }
+    tg_bus_release(take_incoming);
+}
+
+static bool unhealthy(const void *bus)
+{
+    return !tg_bus_healthy(bus);
+}
+
+static bool healthy(const void *bus)
+{
+    return tg_bus_healthy(bus);
+}
+
+static void a_slow_consumer_is_bounded_and_seen(void **state)
+{
+    Tidegate__V1__Presence presence = TIDEGATE__V1__PRESENCE__INIT;
+    struct tg_bus *edge = open_bus("edge", "edge-1");
+    unsigned before;
+
+    (void)state;
+    reset();
+    flooded = open_bus("queue", "queue-1");
+    assert_int_equal(tg_bus_serve(flooded, TG_MESSAGE_QUEUE_PRESENCE, on_flood, NULL), 0);
+    run_for(100);
+    for (int i = 0; i < 3 * TG_MAX_BUS_PENDING / 2 && tg_bus_healthy(flooded); i++) {
+        assert_int_equal(tg_bus_publish(edge, TG_MESSAGE_QUEUE_PRESENCE, "a", &presence.base), 0);
+        if (i % 1000 == 0) {
+            uv_run(&loop, UV_RUN_NOWAIT);
+        }
+    }
+    assert_true(run_until(unhealthy, flooded, 20000));
+    assert_true(tg_bus_connected(flooded));
+    assert_true(run_until(healthy, flooded, 10000));
+    before = handled;
+    assert_int_equal(tg_bus_publish(edge, TG_MESSAGE_QUEUE_PRESENCE, "a", &presence.base), 0);
+    assert_true(run_until_count(&handled, before + 1, 3000));
+    tg_bus_free(flooded);
+    tg_bus_free(edge);
+}
+
+static void answer_garbage(natsConnection *connection, natsSubscription *subscription,
+                           natsMsg *message, void *context)
+{
+    (void)subscription;
+    (void)context;
+    natsConnection_PublishString(connection, natsMsg_GetReply(message), "\xff\xff garbage");
+    natsMsg_Destroy(message);
+}
+
+static void garbage_answers_are_told_apart(void **state)
+{
+    struct tg_bus *edge = open_bus("edge", "edge-1");
+    natsConnection *raw = NULL;
+    natsSubscription *subscription = NULL;
+
+    (void)state;
+    reset();
+    assert_int_equal(natsConnection_ConnectTo(&raw, url), NATS_OK);
+    assert_int_equal(natsConnection_Subscribe(&subscription, raw, "tidegate.v1.queue.*.lease",
+                                              answer_garbage, NULL),
+                     NATS_OK);
+    assert_int_equal(natsConnection_Flush(raw), NATS_OK);
+    assert_int_equal(ask(edge, "e", 1, 2000), 0);
+    assert_true(run_until_count(&answered, 1, 3000));
+    assert_int_equal(last_status, TG_ERR_MALFORMED);
+    /* Answers to calls never made, and to no call at all. */
+    assert_int_equal(
+        natsConnection_PublishString(raw, "_INBOX.tidegate.edge-1.0000000000010000", "late"),
+        NATS_OK);
+    assert_int_equal(natsConnection_PublishString(raw, "_INBOX.tidegate.edge-1.x", "odd"), NATS_OK);
+    assert_int_equal(
+        natsConnection_PublishString(raw, "_INBOX.tidegate.edge-1.ffffffffffffffff", "odd"),
+        NATS_OK);
+    run_for(200);
+    assert_int_equal(answered, 1);
+    natsSubscription_Destroy(subscription);
+    natsConnection_Destroy(raw);
+    tg_bus_free(edge);
+}
+
 static void opens_before_the_server_is_there(void **state)
 {
     struct tg_bus *queue = NULL;
@@ -685,6 +823,9 @@ int main(void)
         cmocka_unit_test(the_service_protocol_is_spoken),
         cmocka_unit_test(case_nats_frozen),
         cmocka_unit_test(calls_in_flight_fail_when_the_server_dies),
+        cmocka_unit_test(refused_credentials_are_tried_again),
+        cmocka_unit_test(a_slow_consumer_is_bounded_and_seen),
+        cmocka_unit_test(garbage_answers_are_told_apart),
         cmocka_unit_test(opens_before_the_server_is_there),
         cmocka_unit_test(a_wrong_address_is_refused),
     };

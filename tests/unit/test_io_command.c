@@ -52,8 +52,7 @@ static Tidegate__V1__Command pause_command(char id[TG_BASE32_ID_LENGTH + 1])
 static int verify(const Tidegate__V1__SignedCommand *message, const char *sale)
 {
     Tidegate__V1__Command *command = NULL;
-    int error =
-        tg_command_verify(&operator_key, &invariant_key, message, sale, now, &command);
+    int error = tg_command_verify(&operator_key, &invariant_key, message, sale, now, &command);
 
     if (error == 0) {
         tidegate__v1__command__free_unpacked(command, NULL);
@@ -86,9 +85,8 @@ static void what_was_signed_is_read(void **state)
     (void)state;
     command.cause = cause;
     assert_int_equal(tg_command_sign(&operator_sign, "operator", &command, &made), 0);
-    assert_int_equal(tg_command_verify(&operator_key, &invariant_key, &made.message, sale_name, now,
-                                       &read),
-                     0);
+    assert_int_equal(
+        tg_command_verify(&operator_key, &invariant_key, &made.message, sale_name, now, &read), 0);
     assert_string_equal(read->command_id, id);
     assert_string_equal(read->cause, cause);
     assert_int_equal(read->generation, 1);
@@ -225,7 +223,7 @@ static void fill(Tidegate__V1__SaleDefinition *definition, Tidegate__V1__ItemDef
     definition->shards = 1;
 }
 
-#define REFUSED(field, change)                                                                    \
+#define REFUSED(field, change)                                                                     \
     do {                                                                                           \
         Tidegate__V1__SaleDefinition definition;                                                   \
         Tidegate__V1__ItemDefinition items[2], *list[2];                                           \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * States into the view: what counts as newer, and that nothing old, doubled or reordered lifts a pause. */
+ * States into the view: what counts as newer, and that nothing old, doubled or reordered lifts a
+ * pause. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

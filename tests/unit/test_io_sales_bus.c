@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The view of the sales on a real bus, in a real app: fetching, states, commands, acknowledgements. One process plays the
- * daemon and, on a second connection of the same loop, the ledger and the operator. */
+ * The view of the sales on a real bus, in a real app: fetching, states, commands, acknowledgements.
+ * One process plays the daemon and, on a second connection of the same loop, the ledger and the
+ * operator. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -337,7 +338,8 @@ static int on_start(struct tg_app *started, void *context)
 
     (void)context;
     app = started;
-    error = tg_bus_open(tg_app_loop(app), getenv("TIDEGATE_NATS_URL"), "ledger", "outside", &outside);
+    error =
+        tg_bus_open(tg_app_loop(app), getenv("TIDEGATE_NATS_URL"), "ledger", "outside", &outside);
     if (error == 0) {
         error = tg_sales_open(app, &spec, &sales);
     }
@@ -352,8 +354,7 @@ static void on_stop(void *context)
 
 static int free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -366,8 +367,8 @@ static int free_port(void)
 static int setup(void **state)
 {
     char url[64], port[8];
-    const char *arguments[] = {"nats-server", "-a", "127.0.0.1", "-p", port,
-                               "-l", "/dev/null", NULL};
+    const char *arguments[] = {"nats-server", "-a", "127.0.0.1", "-p",
+                               port,          "-l", "/dev/null", NULL};
 
     (void)state;
     assert_non_null(mkdtemp(folder));
@@ -397,10 +398,8 @@ static int teardown(void **state)
 
 static void the_view_follows_the_ledger(void **state)
 {
-    const struct tg_app_spec spec = {.name = "view",
-                                     .summary = "a daemon for tests.",
-                                     .start = on_start,
-                                     .stop = on_stop};
+    const struct tg_app_spec spec = {
+        .name = "view", .summary = "a daemon for tests.", .start = on_start, .stop = on_stop};
     char name[] = "tidegate-view", *arguments[] = {name, NULL};
 
     (void)state;
