@@ -150,6 +150,9 @@ static void sold_out_for_good_ends_it_and_for_now_does_not(void **state)
                      REHEARSE_DO_SLEEP);
     assert_int_equal(rehearse_wake(&buyer).what, REHEARSE_DO_BOARD);
     assert_int_equal(see(&buyer, open_board(6, 0, 10)), REHEARSE_DO_SLEEP);
+    assert_int_equal(see(&buyer, open_board(6, 1, 9)), REHEARSE_DO_SLEEP);  /* he needs a moment */
+    assert_int_equal(see(&buyer, open_board(6, 0, 10)), REHEARSE_DO_SLEEP); /* gone again */
+    assert_int_equal(see(&buyer, open_board(6, 1, 9)), REHEARSE_DO_SLEEP);
     assert_int_equal(see(&buyer, open_board(6, 1, 9)), REHEARSE_DO_RESERVE);
     struct rehearse_answer final = refused(REHEARSE_ASK_RESERVE, TG_REASON_SOLD_OUT);
     final.final = true;

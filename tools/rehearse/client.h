@@ -15,7 +15,7 @@
 #include <uv.h>
 
 enum {
-    REHEARSE_CONNECTIONS_MAX = 20000, /* descriptors of one process */
+    REHEARSE_CONNECTIONS_MAX = 19900, /* below the 20,000 descriptors a process may have */
     REHEARSE_REQUEST_BYTES = 6144,    /* head and body of a request */
     REHEARSE_BODY_BYTES = 4096,       /* of an answer; more counts as unreadable */
     REHEARSE_ANSWER_MS = 10000,       /* later than this is no answer */

@@ -5,6 +5,8 @@ enum {
     TROUBLE_MS = 500, /* first wait after trouble; grows with each */
     TROUBLE_MS_MAX = 5000,
     SHORT_POLL_MS = 1000, /* all units held: some may return any moment */
+    REACTION_MS = 300, /* what it takes at least to notice and press a button, and how much more */
+    REACTION_SPREAD_MS = 2700,
     UNDECIDED_POLL_MS = 2000,
     PLACE_USED_MS = 10000 /* a pass of a later minute opens the place again */
 };
@@ -149,12 +151,30 @@ static struct rehearse_action reserve(struct rehearse_buyer *buyer)
     return go(buyer, REHEARSE_RESERVING, what);
 }
 
+/* One who was let in too late: something came back, he reacts as fast as people do, and presses the
+ * button if it is still there by then. */
+static struct rehearse_action look_for_returns(struct rehearse_buyer *buyer,
+                                               const struct rehearse_board *board, uint32_t dice)
+{
+    bool roused = (buyer->plan & REHEARSE_ROUSED) != 0;
+    buyer->plan &= (uint8_t)~REHEARSE_ROUSED;
+    if (board->remaining == 0) {
+        return sleep_for(SHORT_POLL_MS, dice);
+    }
+    if (roused) {
+        return reserve(buyer);
+    }
+    buyer->plan |= REHEARSE_ROUSED;
+    uint32_t more_ms = (uint32_t)((uint64_t)REACTION_SPREAD_MS * dice >> 32);
+    return (struct rehearse_action){.what = REHEARSE_DO_SLEEP, .sleep_ms = REACTION_MS + more_ms};
+}
+
 /* The sale is open: is it his turn, or is there something for one whose turn it was? */
 static struct rehearse_action look(struct rehearse_buyer *buyer, const struct rehearse_board *board,
                                    const char *entrant, uint32_t dice)
 {
     if (buyer->state == REHEARSE_SHORT) {
-        return board->remaining > 0 ? reserve(buyer) : sleep_for(SHORT_POLL_MS, dice);
+        return look_for_returns(buyer, board, dice);
     }
     uint64_t rank;
     if (!tg_rank(&board->view, buyer->index, buyer->early, entrant, &rank)) {

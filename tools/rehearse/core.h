@@ -40,8 +40,9 @@ enum rehearse_plan {
     REHEARSE_TWICE = 2,   /* sends the reserve twice at once */
     REHEARSE_DROP =
         4, /* breaks the connection before the answer, then asks again with the same key */
-    REHEARSE_AGAIN = 8,     /* asks again with the same key after the answer */
-    REHEARSE_REPEATING = 16 /* the repeat of AGAIN is under way */
+    REHEARSE_AGAIN = 8,      /* asks again with the same key after the answer */
+    REHEARSE_REPEATING = 16, /* the repeat of AGAIN is under way */
+    REHEARSE_ROUSED = 32     /* saw that something came back, is about to press the button */
 };
 
 struct rehearse_buyer {

@@ -36,7 +36,7 @@ static void ask(struct rehearse_crowd *crowd, uint32_t buyer, enum rehearse_ask 
                                              .drop = drop};
     crowd->totals.asked[what]++;
     crowd->people[buyer].outstanding++;
-    rehearse_client_ask(crowd->client, &request);
+    rehearse_client_ask(what == REHEARSE_ASK_CONFIRM ? crowd->shop : crowd->client, &request);
 }
 
 static const char *entrant_of(const struct rehearse_crowd *crowd, uint32_t buyer)
@@ -451,14 +451,16 @@ static int prepare(struct rehearse_crowd *crowd)
     for (uint32_t i = 0; i < REHEARSE_CACHES_MAX; i++) {
         crowd->caches[i].first = NOBODY;
     }
-    const struct rehearse_client_spec spec = {.loop = crowd->loop,
-                                              .edges = crowd->options->edges,
-                                              .edge_count = crowd->options->edge_count,
-                                              .connections = crowd->options->connections,
-                                              .write = rehearse_crowd_write,
-                                              .reply = on_reply,
-                                              .context = crowd};
-    return rehearse_client_open(&spec, &crowd->client);
+    struct rehearse_client_spec spec = {.loop = crowd->loop,
+                                        .edges = crowd->options->edges,
+                                        .edge_count = crowd->options->edge_count,
+                                        .connections = crowd->options->connections,
+                                        .write = rehearse_crowd_write,
+                                        .reply = on_reply,
+                                        .context = crowd};
+    int error = rehearse_client_open(&spec, &crowd->client);
+    spec.connections = REHEARSE_SHOP_CONNECTIONS;
+    return error != 0 ? error : rehearse_client_open(&spec, &crowd->shop);
 }
 
 static void knock(uv_timer_t *timer)
@@ -503,9 +505,15 @@ int rehearse_crowd_run(struct rehearse_crowd *crowd)
     return error;
 }
 
-void rehearse_crowd_free(struct rehearse_crowd *crowd)
+void rehearse_crowd_hang_up(struct rehearse_crowd *crowd)
 {
     crowd->client = rehearse_client_free(crowd->client);
+    crowd->shop = rehearse_client_free(crowd->shop);
+}
+
+void rehearse_crowd_free(struct rehearse_crowd *crowd)
+{
+    rehearse_crowd_hang_up(crowd);
     for (uint32_t i = 0; crowd->people != NULL && i < crowd->options->buyers; i++) {
         free(crowd->people[i].session);
     }

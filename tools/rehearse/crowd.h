@@ -12,7 +12,12 @@
 #include "tools/rehearse/seen.h"
 #include "tools/rehearse/wheel.h"
 
-enum { REHEARSE_RUN_TAG_LENGTH = 8, REHEARSE_SECONDS_MAX = 7200, REHEARSE_CACHES_MAX = 64 };
+enum {
+    REHEARSE_RUN_TAG_LENGTH = 8,
+    REHEARSE_SECONDS_MAX = 7200,
+    REHEARSE_CACHES_MAX = 64,
+    REHEARSE_SHOP_CONNECTIONS = 64
+};
 
 struct rehearse_totals {
     uint64_t by_state[REHEARSE_STATE_COUNT];
@@ -60,7 +65,8 @@ struct rehearse_crowd {
     const struct rehearse_options *options;
     const struct rehearse_sale *sale;
     uv_loop_t *loop;
-    struct rehearse_client *client;
+    struct rehearse_client *client; /* the people's connections */
+    struct rehearse_client *shop;   /* the shop's own: its confirms do not queue behind people */
     char tag[REHEARSE_RUN_TAG_LENGTH + 1]; /* of this run: part of users, keys and payments */
     struct rehearse_buyer *buyers;
     struct rehearse_person *people;
@@ -83,6 +89,8 @@ struct rehearse_crowd {
  * has ended or the limit is reached, or TG_ERR_TIMEOUT when no ticket was given. The crowd stays
  * readable until rehearse_crowd_free. */
 TG_MUST_CHECK int rehearse_crowd_run(struct rehearse_crowd *crowd);
+/* Closes all connections; the loop's next turns finish it. */
+void rehearse_crowd_hang_up(struct rehearse_crowd *crowd);
 void rehearse_crowd_free(struct rehearse_crowd *crowd);
 
 /* crowd_text.c: the requests, as text. */

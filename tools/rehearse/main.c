@@ -113,6 +113,16 @@ static int judge_and_report(PGconn *ledger, struct rehearse_crowd *crowd,
     return error;
 }
 
+static double own_cpu_s(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) {
+        return 0;
+    }
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
 static int play(const struct rehearse_options *options, PGconn *ledger, struct rehearse_sale *sale)
 {
     static struct rehearse_crowd crowd;
@@ -131,11 +141,13 @@ static int play(const struct rehearse_options *options, PGconn *ledger, struct r
     if (error == 0) {
         rehearse_client_counts(crowd.client, &result.client);
         struct settling settling = {.ledger = ledger, .result = &result, .sale = sale};
-        crowd.client = rehearse_client_free(crowd.client);
+        rehearse_client_counts(crowd.shop, &result.shop);
+        rehearse_crowd_hang_up(&crowd);
         error = settle(&loop, &settling);
     }
     rehearse_cpu_read(options->run, &result.cpu);
     rehearse_cpu_since(&before, &result.cpu);
+    result.own_cpu_s = own_cpu_s();
     if (error == 0) {
         error = judge_and_report(ledger, &crowd, &result);
     }
@@ -161,7 +173,7 @@ static int check_sale(const struct rehearse_options *options, const struct rehea
             return EX_OSERR;
         }
     }
-    if (limit.rlim_cur < options->connections + 64U) {
+    if (limit.rlim_cur < options->connections + REHEARSE_SHOP_CONNECTIONS + 64U) {
         fprintf(
             stderr,
             "rehearse: %u connections need more descriptors than the %llu this process may have\n",

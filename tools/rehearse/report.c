@@ -135,9 +135,9 @@ static void put_client(json_t *root, const struct rehearse_result *result)
         rounded(result->client.most_connections > 0
                     ? (double)result->options->buyers / result->client.most_connections
                     : 0));
-    put(client, "requests", whole(result->client.sent));
-    put(client, "answers", whole(result->client.answered));
-    put(client, "unanswered", whole(result->client.unanswered));
+    put(client, "requests", whole(result->client.sent + result->shop.sent));
+    put(client, "answers", whole(result->client.answered + result->shop.answered));
+    put(client, "unanswered", whole(result->client.unanswered + result->shop.unanswered));
     put(client, "answersDropped", whole(result->client.dropped));
     put(client, "duplicates", whole(totals->duplicates));
     put(client, "replays", whole(totals->replays));
@@ -146,6 +146,7 @@ static void put_client(json_t *root, const struct rehearse_result *result)
     put(client, "poolWaitMsP50", ms_at(&totals->queue, 500));
     put(client, "poolWaitMsP99", ms_at(&totals->queue, 990));
     put(client, "unreadable", whole(totals->unreadable));
+    put(client, "cpuSeconds", rounded(result->own_cpu_s));
     put(root, "client", client);
     json_t *cpu = json_object();
     for (size_t i = 0; i < result->cpu.count; i++) {
@@ -255,7 +256,7 @@ static void text_times(const struct rehearse_result *result, FILE *out)
             "  %" PRIu64 " requests over %" PRIu32
             " connections: each stood for %.0f people; %" PRIu64
             " looks at the board cost the edge %" PRIu64 " requests\n",
-            result->client.sent, result->client.most_connections,
+            result->client.sent + result->shop.sent, result->client.most_connections,
             result->client.most_connections > 0
                 ? (double)result->options->buyers / result->client.most_connections
                 : 0,

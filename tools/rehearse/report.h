@@ -15,7 +15,8 @@ struct rehearse_result {
     const struct rehearse_options *options;
     const struct rehearse_sale *sale;
     const struct rehearse_crowd *crowd;
-    struct rehearse_client_counts client;
+    struct rehearse_client_counts client, shop;
+    double own_cpu_s; /* of this process */
     struct rehearse_counts counts;
     struct rehearse_facts facts;
     struct rehearse_findings findings;
