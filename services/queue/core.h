@@ -182,6 +182,7 @@ struct queue_brain {
     struct tg_mono seen; /* since when this generation of the sale is known */
     uint64_t claimed;    /* term in which the line below was claimed; 0 = not yet */
     bool evidence;       /* an earlier term gave indexes of this sale */
+    bool witnessed;      /* this brain acted when the generation began: nobody gave any before */
     /* the line */
     uint64_t index_end; /* next index to lease; in standby the highest known end */
     uint64_t watermark;

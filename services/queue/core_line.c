@@ -15,6 +15,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 void queue_line_reset(struct queue_brain *brain, struct tg_mono now)
 {
+    brain->witnessed = brain->view.generation != 0 && queue_acts(brain);
     brain->seen = now;
     brain->claimed = 0;
     brain->evidence = false;
