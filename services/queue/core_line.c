@@ -185,8 +185,9 @@ void queue_line_presence(struct queue_brain *brain, struct tg_mono now,
     if (event->presence.generation != brain->view.generation) {
         return;
     }
-    brain->evidence =
-        brain->evidence || event->presence.board_term > 0 || event->presence.index_end > 0;
+    /* the term an edge tells may be of a board of the generation before */
+    bool seen_board = event->presence.board_term > 0 && !brain->witnessed;
+    brain->evidence = brain->evidence || seen_board || event->presence.index_end > 0;
     struct queue_edge *row = edge_find(brain, now, event->presence.edge);
     if (row != NULL) {
         hear_edge(row, now, event);

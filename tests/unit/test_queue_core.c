@@ -411,6 +411,11 @@ static void case_17_a_new_generation_starts_anew(void **state)
     old.presence.index_at_open = 1000;
     old.presence.board_term = 1;
     bench_feed(&bench, &old);
+    struct queue_event of_both; /* an edge that has the generation, but last saw an older board */
+    presence(&of_both);
+    of_both.presence.generation = 2;
+    of_both.presence.board_term = 1;
+    bench_feed(&bench, &of_both);
     bench_run(&bench, QUEUE_COLLECT_MS);
     bench_lease(&bench, "edge-a", 8);
     assert_int_equal(bench.grant.reason, TG_REASON_NONE);
