@@ -633,7 +633,7 @@ def test_nobody_deletes(ledger, book):
                     client.rows("SET default_transaction_read_only = off")
                     client.rows(sql)
     for table in ("sale_items", "checks", "control_log", "gate_log", "schema_migrations"):
-        column = ledger.value("""SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum = 1""", f"tidegate.{table}")
+        column = ledger.value("""SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum = 2""", f"tidegate.{table}")
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
             owner.rows(f"UPDATE tidegate.{table} SET {column} = {column}")
 

@@ -101,20 +101,25 @@ BEGIN
     RETURN true;
 END $$;
 
+-- The planner settings: plans are made when tables are empty and kept for the session, so a scan that looks cheap then must
+-- not be in them.
+--
 -- A batch of won holds of one sale. Parallel arrays, one element per hold (p_ids ...) and one per unit (p_unit_holds is the
 -- 1-based position of its hold; id and user are repeated per unit so that no join is needed). Everything that is new is
--- stored in one go; if that does not store exactly what was asked, it is undone and redone hold by hold, so that one bad
--- hold costs only itself. Answers every hold: recorded | already | refused (reason) | unknown (reason try_again).
+-- stored in one go, by plain inserts (ON CONFLICT would cost half as much again); if that does not store exactly what was
+-- asked, it is undone and redone hold by hold with ON CONFLICT, so that one bad hold costs only itself. Answers every hold: recorded | already | refused (reason) | unknown (reason try_again).
 CREATE FUNCTION tidegate.record_batch(
     p_sale text, p_generations bigint[], p_epochs bigint[], p_ids text[], p_users bytea[], p_places bytea[],
     p_windows bigint[], p_digests bytea[], p_unit_holds integer[], p_unit_ids text[], p_unit_users bytea[],
     p_items integer[], p_units integer[], p_slots integer[])
 RETURNS TABLE (ordinal integer, outcome text, reason text, state text, expires_ms bigint, units text, epoch bigint)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     v_sale     tidegate.sales;
     v_now      timestamptz;
     v_expires  timestamptz;
+    v_expires_ms bigint;
     v_count    integer := cardinality(p_ids);
     v_why      text[];     -- per hold: '' to be stored, 'recorded', 'already', or a refusal
     v_fresh    boolean[];
@@ -136,6 +141,7 @@ BEGIN
     END IF;
     v_now := date_trunc('milliseconds', clock_timestamp());
     v_expires := v_now + tidegate.span(v_sale.hold_ms);
+    v_expires_ms := tidegate.to_ms(v_expires);
 
     SELECT array_agg(CASE WHEN r.id IS NOT NULL THEN 'already'
                           WHEN a.epoch <> v_sale.epoch OR a.generation <> v_sale.generation THEN 'stale_epoch'
@@ -156,8 +162,7 @@ BEGIN
                    v_now, v_expires
               FROM unnest(p_ids, p_users, p_places, p_windows, p_digests, v_fresh)
                    AS a (id, user_id, place, pass_window, digest, fresh)
-             WHERE a.fresh ORDER BY a.id
-            ON CONFLICT (id) DO NOTHING;
+             WHERE a.fresh ORDER BY a.id;
             GET DIAGNOSTICS v_stored = ROW_COUNT;
             IF v_stored <> v_wanted THEN
                 RAISE EXCEPTION 'not all' USING ERRCODE = 'TG001';
@@ -168,8 +173,7 @@ BEGIN
               FROM unnest(p_unit_holds, p_unit_ids, p_unit_users, p_items, p_units, p_slots)
                    AS u (hold, id, user_id, item, unit, slot)
               JOIN tidegate.sale_items n ON n.sale = p_sale AND n.generation = v_sale.generation AND n.item = u.item
-             WHERE v_fresh[u.hold] ORDER BY u.item, u.unit
-            ON CONFLICT DO NOTHING;
+             WHERE v_fresh[u.hold] ORDER BY u.item, u.unit;
             GET DIAGNOSTICS v_stored = ROW_COUNT;
             IF v_stored <> v_wanted_units OR v_wanted_units < v_wanted THEN
                 RAISE EXCEPTION 'not all' USING ERRCODE = 'TG001';
@@ -190,7 +194,7 @@ BEGIN
                CASE WHEN a.why = '' THEN 'recorded' WHEN a.why = 'already' THEN 'already' ELSE 'refused' END,
                CASE WHEN a.why IN ('', 'already') THEN '' ELSE a.why END,
                CASE WHEN a.why = '' THEN 'pending' ELSE coalesce(r.state, '') END,
-               CASE WHEN a.why = '' THEN tidegate.to_ms(v_expires) ELSE coalesce(tidegate.to_ms(r.expires_at), 0) END,
+               CASE WHEN a.why = '' THEN v_expires_ms ELSE coalesce(tidegate.to_ms(r.expires_at), 0) END,
                CASE WHEN a.why = 'already' THEN tidegate.units_text(a.id, false) ELSE '' END,
                v_sale.epoch
           FROM unnest(p_ids, v_why) WITH ORDINALITY AS a (id, why, place)

@@ -167,7 +167,9 @@ BEGIN
 END $$;
 
 -- Of these ids, those that are pending past deadline + grace become expired.
-CREATE FUNCTION tidegate.expire_ids(p_sale text, p_ids text[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION tidegate.expire_ids(p_sale text, p_ids text[]) RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     v_now timestamptz;
 BEGIN
@@ -194,7 +196,9 @@ END $$;
 CREATE FUNCTION tidegate.expire_reservations(
     p_sale text, p_generation bigint, p_epoch bigint, p_ids text[], p_tomb_ids text[], p_tomb_users bytea[],
     p_tomb_places bytea[], p_tomb_windows bigint[], p_tomb_digests bytea[])
-RETURNS TABLE (id text, state text, reason text, epoch bigint) LANGUAGE plpgsql AS $$
+RETURNS TABLE (id text, state text, reason text, epoch bigint)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     v_sale tidegate.sales;
     v_now  timestamptz;
@@ -241,7 +245,9 @@ END $$;
 -- The gate of p_epoch did what these verdicts order. Another epoch's gate, or an order that is no longer the verdict, is not
 -- taken. Returns how many were stored.
 CREATE FUNCTION tidegate.obeyed_orders(p_sale text, p_epoch bigint, p_ids text[], p_kinds text[])
-RETURNS TABLE (reason text, stored integer) LANGUAGE plpgsql AS $$
+RETURNS TABLE (reason text, stored integer)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     v_epoch bigint;
     v_count integer;
@@ -271,7 +277,9 @@ END $$;
 -- release). Orders follow the caller's cursor by id; lapsed ids go round from p_lapsed_after, so that rows nobody can expire
 -- do not hide the others. The first row (kind '') is the header.
 CREATE FUNCTION tidegate.due_work(p_sale text, p_orders_after text, p_lapsed_after text, p_limit integer)
-RETURNS TABLE (kind text, id text, epoch bigint, generation bigint) LANGUAGE plpgsql AS $$
+RETURNS TABLE (kind text, id text, epoch bigint, generation bigint)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     v_sale tidegate.sales;
 BEGIN
@@ -296,7 +304,9 @@ END $$;
 -- Everything a gate of this epoch has to know, by id. First row (id '') is the header.
 CREATE FUNCTION tidegate.snapshot_page(p_sale text, p_epoch bigint, p_after text, p_limit integer)
 RETURNS TABLE (id text, reason text, epoch bigint, state text, user_id bytea, place bytea, pass_window bigint, digest bytea,
-               expires_ms bigint, units text, slots text) LANGUAGE plpgsql AS $$
+               expires_ms bigint, units text, slots text)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     v_sale tidegate.sales;
 BEGIN
