@@ -2,11 +2,13 @@
 """tidegatectl sale: declared, changed, paused, resumed, rebuilt and closed by signed commands that every daemon acknowledges."""
 import concurrent.futures
 import json
+import os
 import time
 import uuid
 
 import pytest
 
+from conftest import ROOT
 from shop import eventually
 
 CLASSES = {"edge", "queue", "admission", "reserve", "ledger", "sweeper", "invariant"}
@@ -169,6 +171,67 @@ def test_all_sales_are_listed(shop):
     assert names <= set(listed) and listed == sorted(listed)
 
 
+def test_a_pause_that_comes_while_resume_waits_is_not_lifted_unseen(own_shop):
+    shop = own_shop
+    name = shop.sale()
+    shop.stack.kill("invariant")  # nothing is proved any more: resume has to wait
+    ctl(shop, "sale", "rebuild", name)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        resuming = pool.submit(shop.stack.ctl, "sale", "resume", name, "--wait", "20s", check=False)
+        refused = "SELECT count(*) FROM tidegate.control_log WHERE sale = %s AND kind = 'resume'"
+        eventually(lambda: shop.ledger(refused, name)[0][0] > 0, 10, "resume has looked and was refused")
+        ctl(shop, "sale", "pause", name, "--cause", "smoke in the hall")
+        done = resuming.result()
+    assert done.returncode == 1 and "smoke in the hall" in done.stderr, done.stdout + done.stderr
+    assert show(shop, name)["state"]["phase"] == "paused"
+
+
+def only_known(shop, text):
+    """What the tool says it knows where an unknown key stands."""
+    path = f"{shop.stack.run}/known.yaml"
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(text)
+    done = shop.stack.ctl("sale", "plan", "-f", path, check=False)
+    assert done.returncode == 2
+    return {name.strip() for name in done.stderr.split("unknown key; expected one of:")[1].splitlines()[0].split(",")}
+
+
+def test_the_schema_knows_the_keys_the_tool_knows(shop):
+    with open(os.path.join(ROOT, "docs/sale.schema.json"), encoding="utf-8") as handle:
+        schema = json.load(handle)["properties"]
+    assert only_known(shop, "unknown: 1\n") == set(schema)
+    assert only_known(shop, "items: [{unknown: 1}]\n") == set(schema["items"]["items"]["properties"])
+    for section in ("policy", "limits", "pace", "proof", "show"):
+        assert only_known(shop, f"{section}: {{unknown: 1}}\n") == set(schema[section]["properties"]), section
+
+
+def whole_file(name, path, value):
+    """A sale file whose one integer field has this value."""
+    item = {"sku": name, "units": 10, "price": 4900, "currency": "EUR"}
+    document = {"sale": name, "items": [item], "opensAt": "2030-01-01T00:00:00Z", "proof": {"leaseFor": "60s"}}
+    if path[0] == "items":
+        item[path[1]] = value
+    else:
+        document.setdefault(path[0], {})[path[1]] = value
+    return json.dumps(document)  # JSON is YAML
+
+
+def test_the_schema_has_the_bounds_the_tool_has(shop):
+    with open(os.path.join(ROOT, "docs/sale.schema.json"), encoding="utf-8") as handle:
+        schema = json.load(handle)["properties"]
+    fields = [("items", "units"), ("items", "price"), ("limits", "perBuyer"), ("limits", "extensions"), ("proof", "everyMs")]
+    for section, field in fields:
+        place = schema[section]["items"] if section == "items" else schema[section]
+        rule = place["properties"][field]
+        top = 30000 if field == "everyMs" else rule["maximum"]  # half of the longest lease
+        for value, code in ((rule["minimum"], 0), (top, 0), (rule["minimum"] - 1, 2), (rule["maximum"] + 1, 2)):
+            path = f"{shop.stack.run}/bounds.yaml"
+            with open(path, "w", encoding="utf-8") as handle:
+                handle.write(whole_file(new_name(), (section, field), value))
+            done = shop.stack.ctl("sale", "plan", "-f", path, check=False)
+            assert done.returncode == code, (section, field, value, done.stderr)
+
+
 @pytest.mark.parametrize("command", ["open", "pause", "resume", "rebuild", "close"])
 def test_an_unknown_sale_is_named(shop, command):
     done = shop.stack.ctl("sale", command, "nobody-made-this", check=False)
@@ -191,7 +254,6 @@ def test_a_bad_sale_file_is_refused_before_anything_is_sent(shop):
 def test_the_example_is_applied(shop):
     done = shop.stack.ctl("sale", "plan", "-f", "deploy/local/sale.yaml", check=False)
     assert done.returncode == 2  # relative paths are the caller's
-    from conftest import ROOT
     assert shop.stack.ctl("sale", "apply", "-f", f"{ROOT}/deploy/local/sale.yaml").returncode == 0
     assert show(shop, "demo")["definition"]["items"][0]["units"] == 500
 

@@ -199,33 +199,74 @@ static void forget_last(struct ctl_control *control)
     tg_command_new_id(control->command_id);
 }
 
+static bool is_resume(const struct ctl_control *control)
+{
+    return control->wish->kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_RESUME;
+}
+
+static bool was_seen(const struct ctl_control *control, const char *pause_id)
+{
+    for (size_t i = 0; i < control->seen_count; i++) {
+        if (strcmp(control->seen[i], pause_id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The pauses of the first look are what the operator agreed to lift. One that comes while we try
+ * again is for a person to look at. */
+static bool pauses_agreed(struct ctl_control *control, const Tidegate__V1__SaleState *state)
+{
+    for (size_t i = 0; i < state->n_pauses && i < TG_MAX_PAUSES; i++) {
+        const Tidegate__V1__PauseEntry *pause = state->pauses[i];
+        if (!control->looked) {
+            (void)snprintf(control->seen[control->seen_count++], sizeof(control->seen[0]), "%s",
+                           pause->pause_id);
+        } else if (!was_seen(control, pause->pause_id)) {
+            char cause[160];
+            ctl_printable(pause->cause, strlen(pause->cause), cause, sizeof(cause));
+            (void)fprintf(
+                stderr,
+                "tidegatectl: a new pause came meanwhile: %s: look, and give resume again\n",
+                cause);
+            return false;
+        }
+    }
+    control->looked = true;
+    return true;
+}
+
+static enum ctl_exit command_on(struct ctl_control *control, const Tidegate__V1__SaleState *state)
+{
+    Tidegate__V1__Command command;
+    char *pause_ids[TG_MAX_PAUSES];
+    bool apply = control->wish->kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_APPLY;
+    if (state == NULL && !is_pause(control) && !apply) {
+        (void)fprintf(stderr, "tidegatectl: there is no sale %s\n", control->wish->sale);
+        return CTL_REFUSED;
+    }
+    if (is_resume(control) && !pauses_agreed(control, state)) {
+        return CTL_REFUSED;
+    }
+    fill_command(control, state, pause_ids, &command);
+    if (send_until_judged(control, &command) != 0) {
+        (void)fprintf(stderr, "tidegatectl: the command is too long to be signed\n");
+        return CTL_USAGE;
+    }
+    return CTL_DONE;
+}
+
 static enum ctl_exit try_once(struct ctl_control *control)
 {
     Tidegate__V1__SalesReply *known = NULL;
-    Tidegate__V1__Command command;
-    char *pause_ids[TG_MAX_PAUSES];
     forget_last(control);
-    if (!is_pause(control)) { /* a pause waits for nobody */
-        enum ctl_exit code = ctl_session_sales(control->session, control->wish->sale, NULL, &known);
-        if (code != CTL_DONE) {
-            return code;
-        }
+    if (is_pause(control)) { /* waits for nobody */
+        return command_on(control, NULL);
     }
-    bool exists = known != NULL && known->n_states > 0;
-    bool needs =
-        !is_pause(control) && control->wish->kind != TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_APPLY;
-    enum ctl_exit code = CTL_DONE;
-    if (needs && !exists) {
-        (void)fprintf(stderr, "tidegatectl: there is no sale %s\n", control->wish->sale);
-        code = CTL_REFUSED;
-    } else {
-        fill_command(control, exists ? known->states[0] : NULL, pause_ids, &command);
-        if (send_until_judged(control, &command) != 0) {
-            (void)fprintf(stderr, "tidegatectl: the command is too long to be signed\n");
-            code = CTL_USAGE;
-        }
-    }
-    if (known != NULL) {
+    enum ctl_exit code = ctl_session_sales(control->session, control->wish->sale, NULL, &known);
+    if (code == CTL_DONE) {
+        code = command_on(control, known->n_states > 0 ? known->states[0] : NULL);
         tidegate__v1__sales_reply__free_unpacked(known, NULL);
     }
     return code;

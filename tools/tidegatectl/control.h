@@ -41,6 +41,9 @@ struct ctl_control {
     char command_id[TG_BASE32_ID_LENGTH + 1];
     Tidegate__V1__CommandReply *judgement; /* NULL: none heard */
     bool shown;                            /* the ledger's state lists our pause */
+    bool looked;                           /* resume: `seen` are the pauses of the first look */
+    size_t seen_count;
+    char seen[TG_MAX_PAUSES][TG_BASE32_ID_LENGTH + 1];
     uint64_t sent_us;
     int send_error;
     size_t ack_count;
