@@ -129,13 +129,20 @@ static void add_every_key(struct reserve_call *call, const struct reserve_keys *
     add_keys(call, keys, RESERVE_PLAIN_KEYS + keys->item_count);
 }
 
-void reserve_seal(const char *run_id, char out_seal[RESERVE_SEAL_BYTES])
+static size_t put_id(char *at, const char *id)
+{
+    size_t length = strnlen(id, 40);
+    *at = ' ';
+    memcpy(at + 1, id, length);
+    return 1 + length;
+}
+
+void reserve_seal(const char *run_id, const char *replication_id, char out_seal[RESERVE_SEAL_BYTES])
 {
     size_t length = tg_unsigned_format(RESERVE_GATE_FORMAT, out_seal);
-    size_t run_id_length = strnlen(run_id, RESERVE_SEAL_BYTES - 4);
-    out_seal[length] = ' ';
-    memcpy(out_seal + length + 1, run_id, run_id_length);
-    out_seal[length + 1 + run_id_length] = '\0';
+    length += put_id(out_seal + length, run_id);
+    length += put_id(out_seal + length, replication_id);
+    out_seal[length] = '\0';
 }
 
 /* ---- the scripts ---- */

@@ -18,7 +18,7 @@ const char *reserve_script_name(enum reserve_script script);
 
 enum {
     RESERVE_GATE_FORMAT = 1,
-    RESERVE_SEAL_BYTES = 48,
+    RESERVE_SEAL_BYTES = 96,
     RESERVE_PLAIN_KEYS =
         9, /* ctl pauses held unacked settled released buyers used log; then free:ITEM */
     RESERVE_CALL_WORDS = 256
@@ -43,8 +43,9 @@ struct reserve_call {
     size_t own_used;
 };
 
-/* "FORMAT RUN_ID", what an armed gate carries. */
-void reserve_seal(const char *run_id, char out_seal[RESERVE_SEAL_BYTES]);
+/* "FORMAT RUN_ID REPLICATION_ID", what an armed gate carries. Ids of at most 40 characters. */
+void reserve_seal(const char *run_id, const char *replication_id,
+                  char out_seal[RESERVE_SEAL_BYTES]);
 
 /* What a hold depends on besides the request. */
 struct reserve_hold_terms {

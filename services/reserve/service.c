@@ -36,10 +36,11 @@ const struct reserve_keys *reserve_sale_keys(struct reserve_service *service, ui
 bool reserve_present_seal(const struct reserve_service *service, char out_seal[RESERVE_SEAL_BYTES])
 {
     const char *run_id = service->store->run_id(service->store);
-    if (run_id == NULL) {
+    const char *replication_id = service->store->replication_id(service->store);
+    if (run_id == NULL || replication_id == NULL) {
         return false;
     }
-    reserve_seal(run_id, out_seal);
+    reserve_seal(run_id, replication_id, out_seal);
     return true;
 }
 
@@ -57,6 +58,7 @@ static void on_probed(void *context, uint64_t token, const struct reserve_answer
 static void probe_tick(void *context)
 {
     struct reserve_service *service = context;
+    service->store->check(service->store);
     if (service->probing) {
         return;
     }
@@ -111,7 +113,7 @@ static int start_timers(struct reserve_service *service)
         {RESERVE_LOOK_EVERY_MS, reserve_care_tick},
         {RESERVE_RESEND_EVERY_MS, reserve_hold_resend_tick},
         {RESERVE_LOAD_EVERY_MS, reserve_care_load_tick},
-        {RESERVE_RESEND_EVERY_MS, probe_tick},
+        {RESERVE_LOOK_EVERY_MS, probe_tick},
     };
     for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++) {
         int error = tg_app_every(service->app, timers[i].period_ms, timers[i].tick, service);

@@ -18,7 +18,9 @@ struct reserve_store {
     const char *(*run_id)(const struct reserve_store *store);
     const char *(*replication_id)(const struct reserve_store *store);
     bool (*noeviction)(const struct reserve_store *store);
-    size_t (*in_flight)(const struct reserve_store *store);
+    /* Asks whether it is still the primary it was when the connection opened; if not, the
+     * connection is given up. Scripts that only read do not notice. */
+    void (*check)(struct reserve_store *store);
 };
 
 /* Runs a call; one that is not accepted is answered at once with NOT_RUN, so that there is one path

@@ -28,6 +28,7 @@ struct redis_store {
     struct slot slots[TG_MAX_GATE_IN_FLIGHT];
     uint32_t free_slots[TG_MAX_GATE_IN_FLIGHT];
     uint32_t free_count;
+    bool checking;
     uint64_t calls;
     struct reserve_word words[RESERVE_WORDS_MAX];
     void (*on_change)(void *context, bool usable);
@@ -149,10 +150,34 @@ static bool noeviction(const struct reserve_store *port)
     return server != NULL && server->noeviction;
 }
 
-static size_t in_flight(const struct reserve_store *port)
+bool reserve_redis_still(const char *info, const char *replication_id)
 {
-    const struct redis_store *store = (const struct redis_store *)port;
-    return TG_MAX_GATE_IN_FLIGHT - store->free_count;
+    static const char role[] = "\nrole:master\r\n", name[] = "\nmaster_replid:";
+    const char *at = strstr(info, name);
+    size_t length = strlen(replication_id);
+    return strstr(info, role) != NULL && at != NULL &&
+           strncmp(at + sizeof name - 1, replication_id, length) == 0 &&
+           at[sizeof name - 1 + length] == '\r';
+}
+
+static void on_checked(void *context, uint64_t token, int status, const redisReply *reply)
+{
+    struct redis_store *store = context;
+    const char *expected = replication_id(&store->port);
+    store->checking = false;
+    if (status == 0 && expected != NULL &&
+        (reply->type != REDIS_REPLY_STRING || !reserve_redis_still(reply->str, expected))) {
+        tg_kv_reconnect(store->kv);
+    }
+}
+
+static void check(struct reserve_store *port)
+{
+    static const char *const words[] = {"INFO", "replication"};
+    struct redis_store *store = (struct redis_store *)port;
+    if (!store->checking) {
+        store->checking = tg_kv_command(store->kv, 2, words, NULL, on_checked, store, 0) == 0;
+    }
 }
 
 static void connection_changed(void *context, const struct tg_kv_server *server)
@@ -199,12 +224,12 @@ int reserve_store_redis_open(uv_loop_t *loop, const char *url,
         return TG_ERR_FULL;
     }
     prepare(store);
-    store->port = (struct reserve_store){run, run_id, replication_id, noeviction, in_flight};
+    store->port = (struct reserve_store){run, run_id, replication_id, noeviction, check};
     store->on_change = on_change;
     store->context = context;
     const struct tg_kv_spec spec = {.url = url,
                                     .command_ms = TG_MAX_GATE_COMMAND_MS,
-                                    .in_flight_max = TG_MAX_GATE_IN_FLIGHT,
+                                    .in_flight_max = TG_MAX_GATE_IN_FLIGHT + 1, /* and the check */
                                     .on_change = connection_changed,
                                     .context = store};
     int error = tg_kv_open(loop, &spec, &store->kv);

@@ -78,7 +78,7 @@ class Gate:
 
     @property
     def seal(self):
-        return f"1 {self.run_id}"
+        return f"1 {self.run_id} {self.replid}"
 
     def run(self, script, keys, *arguments):
         answer = self.client.eval(self.scripts[script], len(keys), *keys, *arguments)
@@ -112,7 +112,7 @@ class Gate:
     def hold(self, number, user=None, at=None, window=100, digest="D" * 22, is_open=True, pass_expires_ms=FAR,
              demands=((0, 1, ""),), seal=None, provisional_ms=600000, wanted=None):
         total = sum(any_units + (len(named.split(",")) if named else 0) for _, any_units, named in demands)
-        arguments = [seal or self.seal, reservation(number), user or f"user-{number}", at or place(number), window, digest,
+        arguments = [self.seal if seal is None else seal, reservation(number), user or f"user-{number}", at or place(number), window, digest,
                      "1" if is_open else "0", pass_expires_ms, provisional_ms, "reserve-a", len(self.units), wanted or total]
         for demand in demands:
             arguments += demand
@@ -125,10 +125,10 @@ class Gate:
         return self.run("extend", self.keys(), self.seal, epoch or self.epoch, reservation(number), deadline_ms)
 
     def settle(self, number, epoch=None, seal=None):
-        return self.run("settle", self.keys(), seal or self.seal, epoch or self.epoch, reservation(number), "reserve-a")
+        return self.run("settle", self.keys(), self.seal if seal is None else seal, epoch or self.epoch, reservation(number), "reserve-a")
 
     def release(self, number, epoch=None, seal=None):
-        return self.run("release", self.keys(), seal or self.seal, epoch or self.epoch, reservation(number), "reserve-a")
+        return self.run("release", self.keys(), self.seal if seal is None else seal, epoch or self.epoch, reservation(number), "reserve-a")
 
     def pause(self, *pairs):
         return self.run("pause", [self.key("pauses")], *pairs)

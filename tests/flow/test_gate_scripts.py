@@ -380,9 +380,9 @@ def test_an_unarmed_gate_is_unknown(client):
 
 def test_another_run_of_redis_is_unknown(gate):
     gate.hold(1)
-    assert gate.hold(2, seal="1 " + "f" * 40) == ["unknown_gate"]
-    assert gate.release(1, seal="1 " + "f" * 40) == ["unknown_gate"]
-    assert gate.hold(2, seal="2 " + gate.run_id) == ["unknown_gate"]
+    for seal in (f"1 {'f' * 40} {gate.replid}", f"1 {gate.run_id} {'f' * 40}", f"2 {gate.run_id} {gate.replid}", ""):
+        assert gate.hold(2, seal=seal) == ["unknown_gate"] and gate.settle(1, seal=seal) == ["unknown_gate"]
+    assert gate.release(1, seal=f"1 {gate.run_id} {'f' * 40}") == ["unknown_gate"]
 
 
 def test_orders_of_another_epoch_are_not_obeyed(gate):

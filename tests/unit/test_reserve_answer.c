@@ -206,6 +206,18 @@ static void errors_of_redis(void **state)
     }
 }
 
+static void a_primary_that_is_another_one_now(void **state)
+{
+    static const char info[] =
+        "# Replication\r\nrole:master\r\nmaster_replid:abc\r\nmaster_replid2:000\r\n";
+    static const char replica[] = "# Replication\r\nrole:slave\r\nmaster_replid:abc\r\n";
+    assert_true(reserve_redis_still(info, "abc"));
+    assert_false(reserve_redis_still(info, "ab"));
+    assert_false(reserve_redis_still(info, "abd"));
+    assert_false(reserve_redis_still(replica, "abc"));
+    assert_false(reserve_redis_still("", "abc"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +229,7 @@ int main(void)
         cmocka_unit_test(words_of_look),
         cmocka_unit_test(looks_of_another_shape),
         cmocka_unit_test(errors_of_redis),
+        cmocka_unit_test(a_primary_that_is_another_one_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

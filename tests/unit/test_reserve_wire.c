@@ -210,7 +210,7 @@ static void a_hold_call_has_the_words_of_its_header(void **state)
     message.n_demands = 2;
     assert_int_equal(read_it(), TG_REASON_NONE);
     reserve_keys_make("sale", 0, 9, 2, &keys);
-    reserve_seal("0123456789012345678901234567890123456789", seal);
+    reserve_seal("0123456789012345678901234567890123456789", "abc", seal);
     const struct reserve_hold_terms terms = {seal, "reserve-a", true, 630000};
     reserve_call_hold(&call, &keys, &request, &terms);
     static const char *const expected[] = {
@@ -225,7 +225,7 @@ static void a_hold_call_has_the_words_of_its_header(void **state)
         "tg:{sale.0}:9:log",
         "tg:{sale.0}:9:free:1",
         "tg:{sale.0}:9:free:0",
-        "1 0123456789012345678901234567890123456789",
+        "1 0123456789012345678901234567890123456789 abc",
         NULL,
         "buyer",
         "AQEBAQEBAQEBAQEBAQEBAQ",

@@ -3,7 +3,7 @@
 -- acknowledge: the ledger has committed this hold; its deadline replaces the provisional one.
 --
 -- KEYS  1 ctl  2 pauses  3 held  4 unacked  5 settled  6 released  7 buyers  8 used  9 log
--- ARGV  1 seal "FORMAT RUN_ID"  2 epoch  3 reservation  4 the ledger's deadline (Unix ms)
+-- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch  3 reservation  4 the ledger's deadline (Unix ms)
 -- Answers
 --       done | already (acknowledged before, settled or given back meanwhile) | unknown_reservation | unknown_gate
 --       doubt WHY (a pause was added)

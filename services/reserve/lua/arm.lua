@@ -21,5 +21,5 @@ for i = 1, #KEYS do
         return {'doubt', 'a key of the gate would expire'}
     end
 end
-call('HSET', KEYS[1], 'seal', '1 ' .. ARGV[3], 'armed', '1', 'run_id', ARGV[3], 'replid', ARGV[4], 'attested_until', '0')
+call('HSET', KEYS[1], 'seal', '1 ' .. ARGV[3] .. ' ' .. ARGV[4], 'armed', '1', 'run_id', ARGV[3], 'replid', ARGV[4], 'attested_until', '0')
 return {'armed', ARGV[3], ARGV[4]}

@@ -2,7 +2,7 @@
 -- attest: the checker proved the gate right at its own clock's gate_time; the gate may sell for a lease from then.
 --
 -- KEYS  1 ctl
--- ARGV  1 seal "FORMAT RUN_ID" of this connection  2 epoch  3 run id  4 replication id  the proof rests on
+-- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID" of this connection  2 epoch  3 run id  4 replication id  the proof rests on
 --       5 gate time of the round's first look (Unix ms, Redis's clock)  6 lease (ms)
 -- Answers
 --       attested UNTIL_MS              never earlier than before

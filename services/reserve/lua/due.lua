@@ -2,7 +2,7 @@
 -- due: one page of the holds that the ledger has not acknowledged, by how much of their time is left; writes nothing.
 --
 -- KEYS  1 ctl  2 unacked  3 held
--- ARGV  1 seal "FORMAT RUN_ID"  2 epoch  3 cursor, "0" to begin  4 rows wanted in a page (a hint)
+-- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch  3 cursor, "0" to begin  4 rows wanted in a page (a hint)
 --       5 and 6: only holds with more than 5 and at most 6 milliseconds left (negative: over)
 -- Answers
 --       due CURSOR then two per hold: reservation, packed ("" when there is no such hold); CURSOR "0": that was the last page

@@ -3,7 +3,7 @@
 -- extend: the deadline becomes the later of the old and the new one.
 --
 -- KEYS  1 ctl  2 pauses  3 held  4 unacked  5 settled  6 released  7 buyers  8 used  9 log
--- ARGV  1 seal "FORMAT RUN_ID"  2 epoch of the order  3 reservation  4 new deadline (Unix ms)
+-- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch of the order  3 reservation  4 new deadline (Unix ms)
 -- Answers
 --       done | already (the old one is as late, or it is settled or given back) | unknown_reservation | unknown_gate
 --       doubt WHY (a pause was added)

@@ -3,7 +3,7 @@
 --
 -- KEYS  1 ctl  2 pauses  3 held  4 unacked  5 settled  6 released  7 buyers  8 used  9 log
 --       10.. free:ITEM, one per touched item, in the order of the demands
--- ARGV  1 seal: "FORMAT RUN_ID" of this Redis, the run id read when the connection opened
+-- ARGV  1 seal: "FORMAT RUN_ID REPLICATION_ID" of this Redis, read when the connection opened
 --       2 reservation  3 user (raw bytes)  4 place (22 base64url)  5 window  6 digest (22 base64url)
 --       7 "1" while the sale is open by the daemon's fresh state
 --       8 pass expires at (Unix ms, tolerance included)  9 provisional time to pay (ms)  10 source (daemon instance)

@@ -3,7 +3,7 @@
 -- settle: the ledger confirmed this reservation; its units are sold.
 --
 -- KEYS  1 ctl  2 pauses  3 held  4 unacked  5 settled  6 released  7 buyers  8 used  9 log  10.. free:ITEM, every item
--- ARGV  1 seal "FORMAT RUN_ID"  2 epoch of the verdict  3 reservation  4 source (daemon instance)
+-- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch of the verdict  3 reservation  4 source (daemon instance)
 -- Answers
 --       done | already | unknown_reservation | unknown_gate
 --       doubt WHY                      it was given back, or the gate contradicts itself: a pause was added, nothing moved

@@ -2,7 +2,7 @@
 -- trim: drops log entries that the ledger has stored.
 --
 -- KEYS  1 ctl  2 log
--- ARGV  1 seal "FORMAT RUN_ID"  2 epoch  3 last stored sequence
+-- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch  3 last stored sequence
 -- Answers
 --       done COUNT                     entries dropped
 --       unknown_gate
