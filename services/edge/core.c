@@ -246,7 +246,8 @@ uint32_t edge_lease_ask(struct edge_lease *lease, struct edge_now now)
 {
     enum { FAST_MS = 1000, SLOW_MS = 60000 };
     int64_t lasted_ms = now.mono.ms - lease->asked_at.ms;
-    if (lease->current.end == 0) { /* the first block says nothing of the rate */
+    if (!lease->asked_once) { /* the first says nothing of the rate */
+        lease->asked_once = true;
         lasted_ms = FAST_MS;
     }
     if (lasted_ms < FAST_MS) {

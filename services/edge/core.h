@@ -114,7 +114,7 @@ struct edge_block {
 struct edge_lease {
     uint64_t generation;
     struct edge_block current, spare;
-    bool asked;
+    bool asked, asked_once;
     struct tg_mono asked_at, retry_at;
     uint32_t size;      /* of the next request */
     uint64_t index_end; /* exclusive end of the highest index ever leased or seen */
