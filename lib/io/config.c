@@ -6,7 +6,6 @@
 #include "lib/pure/text.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -22,15 +21,25 @@ struct input {
     const char *value; /* NULL: not set anywhere */
 };
 
+/* Environment names: upper case, '-' as '_'. */
+static void shout(char *text)
+{
+    for (char *at = text; *at != '\0'; at++) {
+        if (*at == '-') {
+            *at = '_';
+        } else if (*at >= 'a' && *at <= 'z') {
+            *at = (char)(*at - 'a' + 'A');
+        }
+    }
+}
+
 static void variable_name(const char *daemon, const char *name, char out_variable[VARIABLE_BYTES])
 {
-    int length = daemon != NULL
-                     ? snprintf(out_variable, VARIABLE_BYTES, "TIDEGATE_%s_%s", daemon, name)
-                     : snprintf(out_variable, VARIABLE_BYTES, "TIDEGATE_%s", name);
+    const char *prefix = daemon != NULL ? daemon : "";
+    int length = snprintf(out_variable, VARIABLE_BYTES, "TIDEGATE_%s%s%s", prefix,
+                          daemon != NULL ? "_" : "", name);
     assert(length > 0 && length < VARIABLE_BYTES); /* both names are literals of ours */
-    for (char *at = out_variable; *at != '\0'; at++) {
-        *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-    }
+    shout(out_variable);
 }
 
 static struct input look_up(const char *daemon, const char *name)

@@ -107,13 +107,13 @@ static void on_closed(uv_handle_t *handle)
     struct rehearse_client *client = connection->client;
     connection->state = CLOSED;
     client->counts.open_connections--;
-    if (!client->freed) {
-        client->unused[client->unused_count++] = connection->number;
+    if (client->freed) {
+        release(client); /* maybe the last one */
+        return;
     }
-    release(client);
-    if (!client->freed) {
-        pump(client);
-    }
+    client->unused[client->unused_count++] = connection->number;
+    client->handles--; /* the sweep's handle is still there */
+    pump(client);
 }
 
 static void forget_idle(struct connection *connection)
@@ -285,13 +285,12 @@ static void send_request(struct connection *connection)
     connection->sent_us = tg_now_us();
     client->counts.sent++;
     int written = uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
-    if (written < 0 && written != UV_EAGAIN) {
+    bool failed = written < 0 && written != UV_EAGAIN;
+    size_t done = written > 0 ? (size_t)written : 0;
+    if (failed || (done == length && connection->request.drop)) {
         close_connection(connection);
-    } else if (written < (int)length) {
-        size_t done = written > 0 ? (size_t)written : 0;
+    } else if (done < length) {
         write_rest(connection, request_text + done, length - done);
-    } else if (connection->request.drop) {
-        close_connection(connection);
     }
 }
 
@@ -431,7 +430,7 @@ int rehearse_client_open(const struct rehearse_client_spec *spec,
     }
     client->spec = *spec;
     memcpy(client->edges, spec->edges, spec->edge_count * sizeof(client->edges[0]));
-    client->connections = calloc(spec->connections, sizeof(*client->connections));
+    client->connections = calloc(spec->connections, sizeof(struct connection *));
     client->idle = calloc(spec->connections, sizeof(*client->idle));
     client->unused = calloc(spec->connections, sizeof(*client->unused));
     client->queue = calloc(FIRST_CAPACITY, sizeof(*client->queue));

@@ -33,7 +33,8 @@ static void measure_told(struct rehearse_result *result)
     }
     if (count > 0) {
         qsort(took, count, sizeof(*took), by_value);
-        result->sold_out_told_p99_ms = took[(count * 99 + 99) / 100 - 1];
+        size_t p99 = (count * 99 + 99) / 100 - 1;
+        result->sold_out_told_p99_ms = took[p99];
     }
     result->sold_out_told = count;
     free(took);
@@ -45,11 +46,12 @@ static void measure_holds(struct rehearse_result *result)
 {
     const uint32_t *by_second = result->crowd->totals.holds_by_second;
     int64_t empty_ms = result->findings.first_empty_ms;
+    int64_t last_second = empty_ms != INT64_MAX ? empty_ms / 1000 : REHEARSE_SECONDS_MAX;
     uint32_t first = REHEARSE_SECONDS_MAX;
     uint32_t last = 0;
     uint64_t sum = 0;
     for (uint32_t second = 0; second < REHEARSE_SECONDS_MAX; second++) {
-        if (by_second[second] == 0 || (empty_ms != INT64_MAX && second > empty_ms / 1000)) {
+        if (by_second[second] == 0 || (int64_t)second > last_second) {
             continue;
         }
         first = first == REHEARSE_SECONDS_MAX ? second : first;
