@@ -107,7 +107,8 @@ END $$;
 -- A batch of won holds of one sale. Parallel arrays, one element per hold (p_ids ...) and one per unit (p_unit_holds is the
 -- 1-based position of its hold; id and user are repeated per unit so that no join is needed). Everything that is new is
 -- stored in one go, by plain inserts (ON CONFLICT would cost half as much again); if that does not store exactly what was
--- asked, it is undone and redone hold by hold with ON CONFLICT, so that one bad hold costs only itself. Answers every hold: recorded | already | refused (reason) | unknown (reason try_again).
+-- asked, it is undone and redone hold by hold with ON CONFLICT, so that one bad hold costs only itself.
+-- Answers every hold: recorded | already | refused (reason) | unknown (reason try_again).
 CREATE FUNCTION tidegate.record_batch(
     p_sale text, p_generations bigint[], p_epochs bigint[], p_ids text[], p_users bytea[], p_places bytea[],
     p_windows bigint[], p_digests bytea[], p_unit_holds integer[], p_unit_ids text[], p_unit_users bytea[],
