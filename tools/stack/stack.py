@@ -144,9 +144,16 @@ class Stack:
             os.unlink(f"{self.run}/pids/{name}.pid")
 
     def stop(self):
-        """Daemons first, then the servers; PostgreSQL by fast shutdown."""
-        for name in reversed(list(self.processes)):
-            self.kill(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+        """Daemons first, all at once, then the servers; PostgreSQL by fast shutdown."""
+        servers = [name for name in ("nats", "redis", "postgres") if name in self.processes]
+        daemons = [name for name in self.processes if name not in servers]
+        for names in (daemons, servers):
+            for name in names:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid(name), signal.SIGCONT)
+                    os.killpg(self.pid(name), signal.SIGINT if name == "postgres" else signal.SIGTERM)
+            for name in names:
+                self.kill(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
 
     # -- servers ---------------------------------------------------------------------------------------------------
 
