@@ -126,14 +126,15 @@ class Stack:
         except OSError:
             return ""
 
-    def kill(self, name, how=signal.SIGKILL):
-        """Kills and reaps one process (its group, for servers with children)."""
-        process = self.processes.pop(name, None)
-        if process is None:
-            return
+    def signal(self, name, how):
+        """Signals one process with its group, for servers with children; a frozen one is thawed to hear it."""
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGCONT)
-            os.killpg(process.pid, how)
+            os.killpg(self.pid(name), signal.SIGCONT)
+            os.killpg(self.pid(name), how)
+
+    def reap(self, name):
+        """Waits for the end of a process that was told to end."""
+        process = self.processes.pop(name)
         try:
             process.wait(15)
         except subprocess.TimeoutExpired:
@@ -143,17 +144,21 @@ class Stack:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self.run}/pids/{name}.pid")
 
+    def kill(self, name, how=signal.SIGKILL):
+        """Ends one process and waits for it."""
+        if name in self.processes:
+            self.signal(name, how)
+            self.reap(name)
+
     def stop(self):
         """Daemons first, all at once, then the servers; PostgreSQL by fast shutdown."""
         servers = [name for name in ("nats", "redis", "postgres") if name in self.processes]
         daemons = [name for name in self.processes if name not in servers]
         for names in (daemons, servers):
             for name in names:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.pid(name), signal.SIGCONT)
-                    os.killpg(self.pid(name), signal.SIGINT if name == "postgres" else signal.SIGTERM)
+                self.signal(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
             for name in names:
-                self.kill(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+                self.reap(name)
 
     # -- servers ---------------------------------------------------------------------------------------------------
 
