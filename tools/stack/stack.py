@@ -126,7 +126,7 @@ class Stack:
         except OSError:
             return ""
 
-    def signal(self, name, how):
+    def tell(self, name, how):
         """Signals one process with its group, for servers with children; a frozen one is thawed to hear it."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid(name), signal.SIGCONT)
@@ -147,7 +147,7 @@ class Stack:
     def kill(self, name, how=signal.SIGKILL):
         """Ends one process and waits for it."""
         if name in self.processes:
-            self.signal(name, how)
+            self.tell(name, how)
             self.reap(name)
 
     def stop(self):
@@ -156,7 +156,7 @@ class Stack:
         daemons = [name for name in self.processes if name not in servers]
         for names in (daemons, servers):
             for name in names:
-                self.signal(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+                self.tell(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
             for name in names:
                 self.reap(name)
 
