@@ -98,14 +98,17 @@ class Bus:
             box["body"], box["headers"] = body, headers
             box["done"].set()
 
-    def ask(self, subject, body, kind, seconds=3):
-        """The reply as a message of `kind`; None when nobody answers in time or nobody is there."""
+    def ask_raw(self, subject, body, seconds=3):
+        """(headers, body) of the reply; None when nobody answers in time."""
         reply = f"{self.inbox}.{uuid.uuid4().hex[:12]}"
         box = self.replies[reply] = {"done": threading.Event()}
         self.publish(subject, body, reply)
-        if not box["done"].wait(seconds) or b"503" in box["headers"][:16]:
-            return None
-        return kind.FromString(box["body"])
+        return (box["headers"], box["body"]) if box["done"].wait(seconds) else None
+
+    def ask(self, subject, body, kind, seconds=3):
+        """The reply as a message of `kind`; None when nobody answers in time or nobody is there."""
+        answer = self.ask_raw(subject, body, seconds)
+        return None if answer is None or b"503" in answer[0][:16] else kind.FromString(answer[1])
 
 
 class Play:

@@ -2,24 +2,38 @@
 """Whatever a stranger sends over the bus: a clear refusal or silence, nothing taken, nobody dies."""
 import os
 import random
+import re
 
 import pytest
-from bus_probe import PREFIX, Bus, messages, types
+from bus_probe import ROOT, Bus, messages
 from google.protobuf.descriptor import FieldDescriptor
 from shop import eventually
 
 SEED = int(os.environ.get("TIDEGATE_TEST_SEED", random.SystemRandom().randrange(2**32)))
-HEARD = [row for row in messages() if row[2] in ("REQUEST", "ASK_ALL", "PUBLISH")]
+
+
+def catalogue_rows():
+    """(id, subject, kind, owner, request, reply) of every message of the bus."""
+    with open(f"{ROOT}/catalog/messages.def", encoding="utf-8") as handle:
+        return re.findall(r'^TG_MESSAGE\((\w+), "([^"]+)", (\w+), (\w+), (\w+), (\w+)\)', handle.read(), re.M)
+
+
+ROWS = catalogue_rows()
 
 
 @pytest.fixture(scope="module")
 def classes():
-    return types()
+    """Message classes by the catalogue's snake-case name."""
+    found = {}
+    for module in vars(messages()).values():
+        for descriptor in getattr(getattr(module, "DESCRIPTOR", None), "message_types_by_name", {}).values():
+            found[re.sub(r"(?<!^)(?=[A-Z])", "_", descriptor.name).lower()] = getattr(module, descriptor.name)
+    return found
 
 
 @pytest.fixture
 def bus(shop):
-    probe = Bus(int(shop.stack.env["TIDEGATE_NATS_PORT"]))
+    probe = Bus(shop.stack.env["TIDEGATE_NATS_URL"])
     yield probe
     probe.close()
 
@@ -77,17 +91,17 @@ def odd_message(cls, chance, sale, depth=0):
 
 
 def subject_of(row, sale):
-    return PREFIX + row[1].replace("%s", sale)
+    return row[1].replace("%s", sale)
 
 
 def test_undecodable_and_oversized_bodies_are_refused(shop, bus):
     sale = shop.sale(units=3)
     chance = random.Random(SEED)
-    for row in HEARD:
+    for row in ROWS:
         for body in (b"\xff" * 40, b"\x0a\xff\xff\xff\xff\x0f", bytes(chance.randrange(256) for _ in range(300)), b"\x0a" + b"\x7f" * 15361):
             if row[2] == "REQUEST":
-                answer = bus.request(subject_of(row, sale), body)
-                assert answer is not None and "Nats-Service-Error" in answer[0], f"{row[0]}: {answer} (seed {SEED})"
+                answer = bus.ask_raw(subject_of(row, sale), body)
+                assert answer is not None and b"Nats-Service-Error" in answer[0], f"{row[0]}: {answer} (seed {SEED})"
             else:
                 bus.publish(subject_of(row, sale), body)
     assert_unharmed(shop, sale, 0)
@@ -98,7 +112,7 @@ def test_decodable_nonsense_takes_nothing(shop, bus, classes):
     sale = shop.sale(units=3)
     chance = random.Random(SEED)
     for _ in range(8):
-        for row in HEARD:
+        for row in ROWS:
             if row[2] == "PUBLISH":
                 continue
             body = odd_message(classes[row[4]], chance, sale).SerializeToString()
@@ -111,7 +125,7 @@ def test_decodable_nonsense_takes_nothing(shop, bus, classes):
 
 def test_subjects_of_impossible_sales_do_nothing(shop, bus):
     sale = shop.sale(units=3)
-    for row in HEARD:
+    for row in ROWS:
         if "%s" in row[1]:
             for name in ("a" * 65, "x;y", "{x}", "é"):
                 bus.publish(subject_of(row, name), b"", f"{bus.inbox}.0")
