@@ -40,7 +40,7 @@ static uint64_t gap_of(const struct queue_brain *brain, struct tg_mono now)
     uint64_t arrivals = 0;
     for (size_t i = 0; i < TG_MAX_EDGES; i++) {
         const struct queue_edge *edge = &brain->edges[i];
-        if (edge->name[0] != '\0' && now.ms - edge->heard.ms < QUEUE_BLOCK_SLOW_MS) {
+        if (edge->name[0] != '\0' && now.ms - edge->heard.ms < QUEUE_ARRIVALS_FRESH_MS) {
             arrivals += edge->arrivals;
         }
     }
@@ -94,13 +94,13 @@ static uint32_t block_of(const struct queue_edge *edge, struct tg_mono now)
     if (block == 0) {
         block = QUEUE_BLOCK_MIN;
     } else if (since_ms < QUEUE_BLOCK_FAST_MS) {
-        block *= 2;
+        block *= 4;
     }
     for (; since_ms >= QUEUE_BLOCK_SLOW_MS && block > QUEUE_BLOCK_MIN;
          since_ms -= QUEUE_BLOCK_SLOW_MS) {
         block /= 2;
     }
-    if (now.ms - edge->heard.ms < QUEUE_BLOCK_SLOW_MS && edge->arrivals > block) {
+    if (now.ms - edge->heard.ms < QUEUE_ARRIVALS_FRESH_MS && edge->arrivals > block) {
         block = edge->arrivals;
     }
     return smaller(block < QUEUE_BLOCK_MIN ? QUEUE_BLOCK_MIN : block, TG_MAX_LEASE_INDEXES);

@@ -92,7 +92,7 @@ static void blocks_follow_the_rate_of_the_edge_up_to_the_limit(void **state)
     assert_int_equal(last, TG_MAX_LEASE_INDEXES);
     bench_lease(&bench, "edge-b", TG_MAX_LEASE_INDEXES);
     assert_int_equal(bench.grant.count, QUEUE_BLOCK_MIN);
-    bench_run(&bench, 20000);
+    bench_run(&bench, 60000);
     bench_lease(&bench, "edge-a", TG_MAX_LEASE_INDEXES);
     assert_int_equal(bench.grant.count, QUEUE_BLOCK_MIN);
 }
