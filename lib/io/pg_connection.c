@@ -138,6 +138,11 @@ void pg_link_connect(struct pg_link *link, uint64_t connect_ms)
     }
 }
 
+/* Notices are for people at a terminal; a library does not print. */
+static void drop_notice(void *context, const PGresult *notice)
+{
+}
+
 /* libpq may have moved to another socket (next host, SSL retry): watch the present one. */
 static void go_on_connecting(struct pg_link *link)
 {
@@ -154,6 +159,7 @@ static void go_on_connecting(struct pg_link *link)
     }
     if (ready) {
         (void)PQsetnonblocking(link->connection, 1);
+        PQsetNoticeReceiver(link->connection, drop_notice, NULL);
         link->state = PG_LINK_IDLE;
         link->backoff_ms = BACKOFF_FIRST_MS;
         link->on_change(link->context, link);
