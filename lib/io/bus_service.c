@@ -47,7 +47,7 @@ static json_t *endpoint(const struct bus_subscription *subscription, bool with_s
 {
     const struct bus_row *row = bus_row(subscription->message);
     const struct bus_stats *stats = &subscription->stats;
-    json_t *one = json_pack("{s:s, s:s, s:s?}", "name", row->label, "subject",
+    json_t *one = json_pack("{s:s, s:s, s:s*}", "name", row->label, "subject",
                             subscription->subject, "queue_group", subscription->queue);
     char name[64];
     size_t length = strlen(row->label);
