@@ -83,7 +83,7 @@ static void look_at_board(struct rehearse_crowd *crowd, uint32_t buyer)
         cache->fetching = true;
         crowd->totals.asked[REHEARSE_ASK_BOARD]++;
         const struct rehearse_request request = {.buyer = number, .ask = REHEARSE_ASK_BOARD};
-        rehearse_client_ask(crowd->client, &request);
+        rehearse_client_ask(crowd->fetch, &request);
     }
 }
 
@@ -460,7 +460,11 @@ static int prepare(struct rehearse_crowd *crowd)
                                         .context = crowd};
     int error = rehearse_client_open(&spec, &crowd->client);
     spec.connections = REHEARSE_SHOP_CONNECTIONS;
-    return error != 0 ? error : rehearse_client_open(&spec, &crowd->shop);
+    if (error == 0) {
+        error = rehearse_client_open(&spec, &crowd->shop);
+    }
+    spec.connections = crowd->options->caches;
+    return error != 0 ? error : rehearse_client_open(&spec, &crowd->fetch);
 }
 
 static void knock(uv_timer_t *timer)
@@ -509,6 +513,7 @@ void rehearse_crowd_hang_up(struct rehearse_crowd *crowd)
 {
     crowd->client = rehearse_client_free(crowd->client);
     crowd->shop = rehearse_client_free(crowd->shop);
+    crowd->fetch = rehearse_client_free(crowd->fetch);
 }
 
 void rehearse_crowd_free(struct rehearse_crowd *crowd)

@@ -67,6 +67,7 @@ struct rehearse_crowd {
     uv_loop_t *loop;
     struct rehearse_client *client; /* the people's connections */
     struct rehearse_client *shop;   /* the shop's own: its confirms do not queue behind people */
+    struct rehearse_client *fetch;  /* the caches' own, likewise */
     char tag[REHEARSE_RUN_TAG_LENGTH + 1]; /* of this run: part of users, keys and payments */
     struct rehearse_buyer *buyers;
     struct rehearse_person *people;

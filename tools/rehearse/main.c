@@ -142,6 +142,7 @@ static int play(const struct rehearse_options *options, PGconn *ledger, struct r
         rehearse_client_counts(crowd.client, &result.client);
         struct settling settling = {.ledger = ledger, .result = &result, .sale = sale};
         rehearse_client_counts(crowd.shop, &result.shop);
+        rehearse_client_counts(crowd.fetch, &result.fetch);
         rehearse_crowd_hang_up(&crowd);
         error = settle(&loop, &settling);
     }
@@ -173,7 +174,7 @@ static int check_sale(const struct rehearse_options *options, const struct rehea
             return EX_OSERR;
         }
     }
-    if (limit.rlim_cur < options->connections + REHEARSE_SHOP_CONNECTIONS + 64U) {
+    if (limit.rlim_cur < options->connections + REHEARSE_SHOP_CONNECTIONS + options->caches + 64U) {
         fprintf(
             stderr,
             "rehearse: %u connections need more descriptors than the %llu this process may have\n",

@@ -23,7 +23,7 @@ static const char help[] =
     "  --duplicate-percent P   so many ask twice with one key: at once, after a lost answer, or "
     "again (10)\n"
     "  --pay-delay D           how long paying takes, as 2s (2s)\n"
-    "  --connections N         to the edges, shared by all buyers, 1..19800 (512)\n"
+    "  --connections N         to the edges, shared by all buyers, 1..19700 (4096)\n"
     "  --caches N              shared caches in front of the board, one request a second each (4)\n"
     "  --wait-until-settled S  then wait at most S seconds until every hold is confirmed or "
     "returned (300; 0: don't)\n"
@@ -82,7 +82,7 @@ static const struct bound {
     {ABANDON, offsetof(struct rehearse_options, abandon_percent), 0, 100},
     {DUPLICATE, offsetof(struct rehearse_options, duplicate_percent), 0, 100},
     {CONNECTIONS, offsetof(struct rehearse_options, connections), 1,
-     REHEARSE_CONNECTIONS_MAX - 100},
+     REHEARSE_CONNECTIONS_MAX - 200},
     {CACHES, offsetof(struct rehearse_options, caches), 1, 64},
     {SETTLE, offsetof(struct rehearse_options, settle_s), 0, 86400},
     {LIMIT, offsetof(struct rehearse_options, limit_s), 1, 86400},
@@ -240,7 +240,7 @@ int rehearse_read_options(int argc, char **argv, struct rehearse_options *out_op
                                        .abandon_percent = 10,
                                        .duplicate_percent = 10,
                                        .pay_ms = 2000,
-                                       .connections = 512,
+                                       .connections = 4096,
                                        .caches = 4,
                                        .settle_s = 300,
                                        .limit_s = 1800};

@@ -126,6 +126,11 @@ static void put_times(json_t *root, const struct rehearse_result *result)
     put(root, "settled", json_boolean(result->settled));
 }
 
+static uint64_t all_sent(const struct rehearse_result *result)
+{
+    return result->client.sent + result->shop.sent + result->fetch.sent;
+}
+
 static void put_client(json_t *root, const struct rehearse_result *result)
 {
     const struct rehearse_totals *totals = &result->crowd->totals;
@@ -135,9 +140,11 @@ static void put_client(json_t *root, const struct rehearse_result *result)
         rounded(result->client.most_connections > 0
                     ? (double)result->options->buyers / result->client.most_connections
                     : 0));
-    put(client, "requests", whole(result->client.sent + result->shop.sent));
-    put(client, "answers", whole(result->client.answered + result->shop.answered));
-    put(client, "unanswered", whole(result->client.unanswered + result->shop.unanswered));
+    put(client, "requests", whole(all_sent(result)));
+    put(client, "answers",
+        whole(result->client.answered + result->shop.answered + result->fetch.answered));
+    put(client, "unanswered",
+        whole(result->client.unanswered + result->shop.unanswered + result->fetch.unanswered));
     put(client, "answersDropped", whole(result->client.dropped));
     put(client, "duplicates", whole(totals->duplicates));
     put(client, "replays", whole(totals->replays));
@@ -256,7 +263,7 @@ static void text_times(const struct rehearse_result *result, FILE *out)
             "  %" PRIu64 " requests over %" PRIu32
             " connections: each stood for %.0f people; %" PRIu64
             " looks at the board cost the edge %" PRIu64 " requests\n",
-            result->client.sent + result->shop.sent, result->client.most_connections,
+            all_sent(result), result->client.most_connections,
             result->client.most_connections > 0
                 ? (double)result->options->buyers / result->client.most_connections
                 : 0,

@@ -15,7 +15,7 @@ struct rehearse_result {
     const struct rehearse_options *options;
     const struct rehearse_sale *sale;
     const struct rehearse_crowd *crowd;
-    struct rehearse_client_counts client, shop;
+    struct rehearse_client_counts client, shop, fetch;
     double own_cpu_s; /* of this process */
     struct rehearse_counts counts;
     struct rehearse_facts facts;
