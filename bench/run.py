@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NAMES = ("edge", "gate", "hold")
+NAMES = ("edge", "gate", "hold", "rehearse")
 RESULTS = os.path.join(ROOT, "bench", "RESULTS.md")
 
 
