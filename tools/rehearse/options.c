@@ -215,7 +215,7 @@ static const struct tg_setting rows[] = {
 
 static int read_environment(struct rehearse_options *options)
 {
-    struct environment environment = {0};
+    static struct environment environment; /* its strings live as long as the process */
     if (tg_config_load("rehearse", rows, sizeof(rows) / sizeof(rows[0]), &environment, stderr) !=
         0) {
         return EX_CONFIG;
