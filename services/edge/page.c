@@ -3,84 +3,139 @@
 
 #include "services/edge/writer.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "edge_page_externs.h"
 
-enum { FILE_BYTES_MAX = 262144, VALUE_BYTES_MAX = 1024 };
+enum { FILE_BYTES_MAX = 262144, FILES_MAX = 64, NAME_BYTES = 65, VALUE_BYTES_MAX = 1024 };
 
-struct page_file {
+static const struct {
     const char *name;
-    const char *embedded;
-    const size_t *embedded_length;
-    char *own; /* of the folder */
-    size_t own_length;
-};
-
-static struct page_file files[] = {
-#define PAGE_FILE(name, symbol) {name, symbol, &symbol##_length, NULL, 0},
+    const char *bytes;
+    const size_t *length;
+} embedded[] = {
+#define PAGE_FILE(name, symbol) {name, symbol, &symbol##_length},
 #include "edge_page_files.h"
 #undef PAGE_FILE
 };
 
-static int load_file(const char *folder, struct page_file *file)
+/* Files of the operator's folder. */
+static struct {
+    char name[NAME_BYTES];
+    char *bytes;
+    size_t length;
+} own[FILES_MAX];
+static size_t own_count;
+
+/* What may be served: a plain name with an ending that has a content type. */
+static bool is_page_name(const char *name)
+{
+    static const char *const endings[] = {".html", ".css", ".js", ".json", ".svg"};
+    size_t length = strlen(name);
+    const char *ending = strrchr(name, '.');
+    if (ending == NULL || name[0] == '.' || length >= NAME_BYTES ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+            length) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        if (strcmp(ending, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int read_file(FILE *stream, char **out_bytes, size_t *out_length)
+{
+    char *bytes = malloc(FILE_BYTES_MAX + 1);
+    if (bytes == NULL) {
+        return -ENOMEM;
+    }
+    size_t got = fread(bytes, 1, FILE_BYTES_MAX + 1, stream);
+    if (ferror(stream) || got > FILE_BYTES_MAX) {
+        free(bytes);
+        return ferror(stream) ? -EIO : TG_ERR_RANGE;
+    }
+    bytes[got] = '\0';
+    *out_bytes = bytes;
+    *out_length = got;
+    return 0;
+}
+
+static int load_file(const char *folder, const char *name)
 {
     char path[4096];
-    int length = snprintf(path, sizeof(path), "%s/%s", folder, file->name);
-    if (length < 0 || length >= (int)sizeof(path)) {
-        return TG_ERR_RANGE;
+    int length = snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (length < 0 || length >= (int)sizeof(path) || own_count == FILES_MAX) {
+        return TG_ERR_FULL;
     }
     FILE *stream = fopen(path, "rbe");
     if (stream == NULL) {
-        return errno == ENOENT ? 0 : -errno;
+        return -errno;
     }
-    char *bytes = malloc(FILE_BYTES_MAX + 1);
-    size_t got = bytes != NULL ? fread(bytes, 1, FILE_BYTES_MAX + 1, stream) : 0;
-    int error = bytes == NULL          ? -ENOMEM
-                : ferror(stream)       ? -EIO
-                : got > FILE_BYTES_MAX ? TG_ERR_RANGE
-                                       : 0;
+    int error = read_file(stream, &own[own_count].bytes, &own[own_count].length);
     fclose(stream);
-    if (error != 0) {
-        free(bytes);
-        return error;
+    if (error == 0) {
+        memcpy(own[own_count].name, name, strlen(name) + 1);
+        own_count++;
     }
-    bytes[got] = '\0';
-    file->own = bytes;
-    file->own_length = got;
-    return 0;
+    return error;
 }
 
 int edge_page_load(const char *folder)
 {
-    for (size_t i = 0; folder[0] != '\0' && i < sizeof(files) / sizeof(files[0]); i++) {
-        int error = load_file(folder, &files[i]);
+    if (folder[0] == '\0') {
+        return 0;
+    }
+    DIR *listing = opendir(folder);
+    int error = listing != NULL ? 0 : -errno;
+    for (struct dirent *entry = error == 0 ? readdir(listing) : NULL; entry != NULL && error == 0;
+         entry = readdir(listing)) {
+        if (is_page_name(entry->d_name)) {
+            error = load_file(folder, entry->d_name);
+        }
         if (error != 0) {
-            fprintf(stderr, "TIDEGATE_EDGE_PAGE=\"%s\": %s: %s\n", folder, files[i].name,
-                    tg_error_text(error));
-            return error;
+            fprintf(stderr, "TIDEGATE_EDGE_PAGE: %s: %s; expected at most %d files of %d bytes\n",
+                    entry->d_name, tg_error_text(error), FILES_MAX, FILE_BYTES_MAX);
         }
     }
-    return 0;
+    if (listing == NULL) {
+        fprintf(stderr,
+                "TIDEGATE_EDGE_PAGE=\"%s\" is refused; expected a folder that can be read\n",
+                folder);
+    } else {
+        closedir(listing);
+    }
+    return error;
 }
 
 void edge_page_free(void)
 {
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        free(files[i].own);
-        files[i].own = NULL;
+    while (own_count > 0) {
+        own_count--;
+        free(own[own_count].bytes);
+        own[own_count].bytes = NULL;
     }
 }
 
 const char *edge_page_find(const char *name, size_t *out_length)
 {
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        if (strcmp(files[i].name, name) == 0) {
-            *out_length = files[i].own != NULL ? files[i].own_length : *files[i].embedded_length;
-            return files[i].own != NULL ? files[i].own : files[i].embedded;
+    for (size_t i = 0; i < own_count; i++) {
+        if (strcmp(own[i].name, name) == 0) {
+            *out_length = own[i].length;
+            return own[i].bytes;
+        }
+    }
+    for (size_t i = 0; i < sizeof(embedded) / sizeof(embedded[0]); i++) {
+        if (strcmp(embedded[i].name, name) == 0) {
+            *out_length = *embedded[i].length;
+            return embedded[i].bytes;
         }
     }
     return NULL;

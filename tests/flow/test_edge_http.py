@@ -254,6 +254,7 @@ def test_roles_serve_their_own_routes(role, served, hidden):
 @pytest.mark.parametrize("name,value", [
     ("ROLE", "queue"), ("PORT", "70000"), ("PORT", "1e3"), ("CONNECTIONS", "0"), ("BUYER_ALGORITHM", "none"), ("CORS_ORIGINS", "shop.example"),
     ("CORS_ORIGINS", "https://a,,https://b"), ("USER_HEADER", "X User"), ("KEYS", "/nonexistent"), ("COOKIE_SECURE", "yes"),
+    ("PAGE", "/nonexistent"),
 ])
 def test_bad_settings_name_themselves(peers, name, value):
     env = {**os.environ, **peers.stack.env, f"TIDEGATE_EDGE_{name}": value, "TIDEGATE_EDGE_ADMIN_PORT": "0"}
@@ -275,6 +276,26 @@ def test_user_of_a_trusted_proxy():
         assert made.shop.http("POST", f"/sale/{name}/reserve", None, {**admission, "X-User": "a\x01b"}).status == 400
     finally:
         made.close()
+
+
+def test_operators_own_page_goes_before_the_embedded_one():
+    folder = tempfile.mkdtemp(prefix="tidegate-page-")
+    for name, text in (("index.html", "<p>ours</p>"), ("wait.html", "<p>{{sale}} {{state}}</p>"), ("messages.xx.json", "{}"),
+                       (".hidden.css", "x"), ("notes.txt", "x")):
+        with open(f"{folder}/{name}", "w", encoding="ascii") as handle:
+            handle.write(text)
+    made = Peers(BUILD, page=folder)
+    try:
+        name = made.sale("own", watermark=0)
+        assert made.get(f"/sale/{name}").text == "<p>ours</p>"
+        assert made.get(f"/sale/{name}/wait").text == "<p>own waiting</p>"
+        assert made.get("/waiting/messages.xx.json").json == {}
+        assert made.get("/waiting/page.css").headers["content-type"].startswith("text/css")
+        for hidden in (".hidden.css", "notes.txt", "wait.html", "..%2Fkeys"):
+            assert made.get(f"/waiting/{hidden}").status == 404
+    finally:
+        made.close()
+        subprocess.run(["rm", "-rf", folder], check=False)
 
 
 def test_bus_gone_is_try_again_and_comes_back():
