@@ -257,12 +257,21 @@ static void check_gate(const struct invariant_facts *facts, struct invariant_jud
 
 /* ---- C2: the ledger against itself, recounted without its indexes ---- */
 
+/* An empty sale has no array at all, which qsort may not be given. */
+static void sort_holdings(struct invariant_holding *holdings, size_t count,
+                          int (*order_of)(const void *a, const void *b))
+{
+    if (count > 1) {
+        qsort(holdings, count, sizeof holdings[0], order_of);
+    }
+}
+
 static void check_holdings(struct invariant_facts *facts, struct invariant_judgement *judgement)
 {
     struct invariant_holding *holdings = facts->holdings;
     const size_t count = facts->holding_count;
     uint64_t live[TG_MAX_ITEMS_PER_SALE] = {0};
-    qsort(holdings, count, sizeof holdings[0], invariant_by_unit);
+    sort_holdings(holdings, count, invariant_by_unit);
     for (size_t i = 0; i < count; i++) {
         const struct invariant_holding *holding = &holdings[i];
         if (holding->item >= facts->ledger.item_count ||
@@ -275,7 +284,7 @@ static void check_holdings(struct invariant_facts *facts, struct invariant_judge
             fail(judgement, INVARIANT_CHECK_C2, "a unit has two live owners", holding->id);
         }
     }
-    qsort(holdings, count, sizeof holdings[0], invariant_by_slot);
+    sort_holdings(holdings, count, invariant_by_slot);
     for (size_t i = 1; i < count; i++) {
         if (invariant_by_slot(&holdings[i - 1], &holdings[i]) == 0) {
             fail(judgement, INVARIANT_CHECK_C2, "a buyer's slot is used twice", holdings[i].id);

@@ -144,6 +144,18 @@ static void a_right_sale_is_clean(void **state)
     assert_int_equal(j->oversold, 0);
 }
 
+static void a_sale_without_any_reservation_is_clean(void **state)
+{
+    t.facts.r1 = t.facts.r2 = NULL;
+    t.facts.rows = NULL;
+    t.facts.holdings = NULL;
+    t.facts.r1_count = t.facts.r2_count = t.facts.row_count = t.facts.holding_count = 0;
+    t.facts.ledger.holdings_counted = t.facts.ledger.holdings_joined = 0;
+    assert_int_equal(judge(), INVARIANT_CLEAN);
+    assert_int_equal(invariant_fold(NULL, 0), 0);
+    assert_int_equal(invariant_fold_rows(NULL, 0), 0);
+}
+
 static void an_obeyed_refund_between_the_reads_is_clean(void **state)
 {
     /* cancelled after P, returned at the gate before R2: stock is back already, P still counts it
@@ -455,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_right_sale_is_clean, right_sale),
+        cmocka_unit_test_setup(a_sale_without_any_reservation_is_clean, right_sale),
         cmocka_unit_test_setup(an_obeyed_refund_between_the_reads_is_clean, right_sale),
         cmocka_unit_test_setup(one_scan_sees_a_moving_reservation_twice, right_sale),
         cmocka_unit_test_setup(units_are_compared_in_any_order_but_as_a_set, right_sale),
