@@ -134,14 +134,15 @@ static bool origin_valid(const char *origin)
 static int read_origins(struct edge *edge)
 {
     const char *setting = edge->settings.cors_origins;
-    char *copy = strdup(setting), *rest = copy; /* kept as long as the process */
-    if (copy == NULL) {
+    if (setting[0] == '\0') {
+        return 0;
+    }
+    edge->origin_text = strdup(setting);
+    char *rest = edge->origin_text;
+    if (rest == NULL) {
         return -ENOMEM;
     }
     for (char *origin = strsep(&rest, ","); origin != NULL; origin = strsep(&rest, ",")) {
-        if (origin[0] == '\0' && setting[0] == '\0') {
-            continue;
-        }
         if (!origin_valid(origin) || edge->origin_count == EDGE_ORIGINS_MAX) {
             return bad_setting("CORS_ORIGINS", setting,
                                "at most 16 origins as https://shop.example, comma-separated");
@@ -290,4 +291,6 @@ void edge_stop(void *context)
     edge->server = tg_http_free(edge->server);
     edge->sales = tg_sales_free(edge->sales);
     edge_page_free();
+    free(edge->origin_text);
+    edge->origin_text = NULL;
 }

@@ -56,6 +56,7 @@ struct edge {
     size_t pass_count;
     uint8_t entrant[TG_KEY_BYTES];
     struct tg_jwt_key buyers;
+    char *origin_text; /* what origins point into */
     size_t origin_count;
     const char *origins[EDGE_ORIGINS_MAX];
     char jwks[EDGE_JWKS_BYTES];
