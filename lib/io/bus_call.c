@@ -63,8 +63,8 @@ static void on_tick(uv_timer_t *timer)
     (void)timer; /* wakes the loop; the check handle expires, after what has arrived was read */
 }
 
-int bus_call_begin(struct tg_bus *bus, const struct bus_call *call, uint32_t timeout_ms,
-                   char out_inbox[BUS_INBOX_BYTES], struct bus_call **out_call)
+static int begin(struct tg_bus *bus, const struct bus_call *call, uint32_t timeout_ms,
+                 char out_inbox[BUS_INBOX_BYTES], struct bus_call **out_call)
 {
     struct bus_calls *calls = &bus->calls;
     uint16_t slot = calls->free_first;
@@ -100,11 +100,6 @@ static void release(struct tg_bus *bus, struct bus_call *call)
     if (--calls->count == 0 && !bus->freeing) {
         uv_timer_stop(&bus->tick);
     }
-}
-
-void bus_call_cancel(struct tg_bus *bus, struct bus_call *call)
-{
-    release(bus, call);
 }
 
 static const char *outcome(int status)
@@ -258,25 +253,21 @@ void bus_calls_reply(struct tg_bus *bus, natsMsg *message)
     bus_arena_reset(&bus->scratch);
 }
 
-static int send_call(struct tg_bus *bus, const struct bus_call *call, struct bus_outgoing *outgoing,
-                     const char *traceparent, uint32_t timeout_ms)
+int bus_call_send(struct tg_bus *bus, const struct bus_call *call,
+                  const struct bus_outgoing *outgoing, uint32_t timeout_ms)
 {
-    struct bus_headers headers = {.names = {"traceparent"}, .values = {traceparent}, .count = 1};
+    struct bus_outgoing whole = *outgoing;
     char inbox[BUS_INBOX_BYTES];
     struct bus_call *mine;
-    int error;
+    int error = begin(bus, call, timeout_ms, inbox, &mine);
 
-    if (traceparent != NULL && strlen(traceparent) == TG_TRACEPARENT_LENGTH) {
-        outgoing->headers = &headers;
-    }
-    error = bus_call_begin(bus, call, timeout_ms, inbox, &mine);
     if (error != 0) {
         return error;
     }
-    outgoing->reply = inbox;
-    error = bus_send(bus, outgoing);
+    whole.reply = inbox;
+    error = bus_send(bus, &whole);
     if (error != 0) {
-        bus_call_cancel(bus, mine);
+        release(bus, mine); /* nothing was sent: nobody is told */
     }
     return error;
 }
@@ -284,24 +275,29 @@ static int send_call(struct tg_bus *bus, const struct bus_call *call, struct bus
 static int call_row(struct tg_bus *bus, const struct bus_call *call, const char *sale,
                     const ProtobufCMessage *body, const char *traceparent, uint32_t timeout_ms)
 {
+    const struct bus_row *row = bus_row(call->message);
+    struct bus_headers headers = {.names = {"traceparent"}, .values = {traceparent}, .count = 1};
     char subject[160];
     struct bus_outgoing outgoing = {.subject = subject, .data = bus->packed};
-    int error = bus_subject(bus_row(call->message), sale, subject, sizeof(subject));
+    int error = bus_subject(row, sale, subject, sizeof(subject));
 
+    if (traceparent != NULL && strlen(traceparent) == TG_TRACEPARENT_LENGTH) {
+        outgoing.headers = &headers;
+    }
     if (error == 0) {
         error = bus_pack(bus, body, &outgoing.length);
     }
     if (error == 0) {
-        error = send_call(bus, call, &outgoing, traceparent, timeout_ms);
+        error = bus_call_send(bus, call, &outgoing, timeout_ms);
     }
     if (error == 0) {
-        tg_series_add(bus_series(&bus->metrics.calls[call->message], TG_METRIC_BUS_CALLS,
-                                 bus_row(call->message)->label),
-                      1);
+        tg_series_add(
+            bus_series(&bus->metrics.calls[call->message], TG_METRIC_BUS_CALLS, row->label), 1);
     }
     return error;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): what a request is made of */
 int tg_bus_call(struct tg_bus *bus, enum tg_message message, const char *sale,
                 const ProtobufCMessage *body, const char *traceparent, uint32_t timeout_ms,
                 tg_bus_on_reply *on_reply, void *context, uint64_t token)

@@ -65,24 +65,7 @@ static bool message_id_valid(const char *text)
     return length >= 1 && length <= MESSAGE_ID_BYTES_MAX;
 }
 
-static int send_and_wait(struct tg_bus *bus, const struct bus_call *call,
-                         struct bus_outgoing *outgoing, uint32_t timeout_ms)
-{
-    char inbox[BUS_INBOX_BYTES];
-    struct bus_call *mine;
-    int error = bus_call_begin(bus, call, timeout_ms, inbox, &mine);
-
-    if (error != 0) {
-        return error;
-    }
-    outgoing->reply = inbox;
-    error = bus_send(bus, outgoing);
-    if (error != 0) {
-        bus_call_cancel(bus, mine);
-    }
-    return error;
-}
-
+/* NOLINTNEXTLINE(readability-function-size): what an event is made of */
 int tg_bus_event(struct tg_bus *bus, const char *sale, const char *kind, const char *message_id,
                  const ProtobufCMessage *body, uint32_t timeout_ms, tg_bus_on_stored *on_stored,
                  void *context, uint64_t token)
@@ -98,7 +81,7 @@ int tg_bus_event(struct tg_bus *bus, const char *sale, const char *kind, const c
         return TG_ERR_RANGE;
     }
     snprintf(subject, sizeof(subject), TG_SUBJECT_PREFIX "event.%s.%s", sale, kind);
-    return send_and_wait(bus, &call, &outgoing, timeout_ms);
+    return bus_call_send(bus, &call, &outgoing, timeout_ms);
 }
 
 int tg_bus_make_stream(struct tg_bus *bus, tg_bus_on_stored *on_stored, void *context)
@@ -107,5 +90,5 @@ int tg_bus_make_stream(struct tg_bus *bus, tg_bus_on_stored *on_stored, void *co
     struct bus_outgoing outgoing = {
         .subject = STREAM_CREATE, .data = stream_config, .length = sizeof(stream_config) - 1};
 
-    return send_and_wait(bus, &call, &outgoing, STREAM_MS);
+    return bus_call_send(bus, &call, &outgoing, STREAM_MS);
 }

@@ -194,12 +194,10 @@ TG_MUST_CHECK int bus_subject(const struct bus_row *row, const char *sale, char 
 
 /* bus_call.c */
 TG_MUST_CHECK int bus_calls_open(struct bus_calls *calls);
-/* Takes a slot; out_inbox names it. 0 or TG_ERR_FULL. */
-TG_MUST_CHECK int bus_call_begin(struct tg_bus *bus, const struct bus_call *call,
-                                 uint32_t timeout_ms, char out_inbox[BUS_INBOX_BYTES],
-                                 struct bus_call **out_call);
-void bus_call_cancel(struct tg_bus *bus,
-                     struct bus_call *call); /* nothing was sent: nobody is told */
+/* Takes a slot and sends, with the inbox that names the slot as reply subject. 0, TG_ERR_FULL,
+ * TG_ERR_DISCONNECTED or TG_ERR_RANGE; nobody is told of a call that was not sent. */
+TG_MUST_CHECK int bus_call_send(struct tg_bus *bus, const struct bus_call *call,
+                                const struct bus_outgoing *outgoing, uint32_t timeout_ms);
 void bus_calls_reply(struct tg_bus *bus, natsMsg *message);
 void bus_calls_expire(struct tg_bus *bus);
 void bus_calls_fail(struct tg_bus *bus, int status);

@@ -273,7 +273,7 @@ int bus_link_open(struct tg_bus *bus, uv_loop_t *loop)
     link->loop = loop;
     link->loop_thread = uv_thread_self();
     link->fd_next = -1;
-    link->answers = calloc(TG_MAX_BUS_PENDING, sizeof(*link->answers));
+    link->answers = calloc(TG_MAX_BUS_PENDING, sizeof(natsMsg *));
     if (link->answers == NULL) {
         return -ENOMEM;
     }
