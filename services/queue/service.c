@@ -100,14 +100,6 @@ static void tick_line(struct queue_service *service, struct queue_line *line)
     feed(service, line, &event, NULL);
 }
 
-static void on_tick(void *context)
-{
-    struct queue_service *service = context;
-    for (size_t i = 0; i < service->line_count; i++) {
-        tick_line(service, &service->lines[i]);
-    }
-}
-
 static void on_sale(void *context, struct tg_sale *sale)
 {
     struct queue_service *service = context;
@@ -204,14 +196,39 @@ static void on_stock(void *context, struct tg_bus_incoming *take_incoming)
     take(context, take_incoming, fault, &event);
 }
 
+/* A standby that was never active stays out of the queue group: edges would ask it half of the time
+ * and be refused. */
+static void serve_leases(struct queue_service *service)
+{
+    if (service->leases || !tg_term_acts(&service->term)) {
+        return;
+    }
+    int error = tg_bus_serve(tg_app_bus(service->app), TG_MESSAGE_QUEUE_LEASE, on_lease, service);
+    if (error != 0) {
+        tg_log(TG_LOG_ERROR, "queue.leases", TG_TEXT_FIELD("error", tg_error_text(error)));
+        return;
+    }
+    service->leases = true;
+}
+
+static void on_tick(void *context)
+{
+    struct queue_service *service = context;
+    for (size_t i = 0; i < service->line_count; i++) {
+        tick_line(service, &service->lines[i]);
+    }
+    serve_leases(service);
+}
+
 static int serve(struct queue_service *service)
 {
     static const struct {
         enum tg_message subject;
         tg_bus_handler *handler;
     } served[] = {
-        {TG_MESSAGE_QUEUE_LEASE, on_lease}, {TG_MESSAGE_QUEUE_PRESENCE, on_presence},
-        {TG_MESSAGE_QUEUE_BOARD, on_board}, {TG_MESSAGE_ADMISSION_PACE, on_pace},
+        {TG_MESSAGE_QUEUE_PRESENCE, on_presence},
+        {TG_MESSAGE_QUEUE_BOARD, on_board},
+        {TG_MESSAGE_ADMISSION_PACE, on_pace},
         {TG_MESSAGE_GATE_STOCK, on_stock},
     };
     for (size_t i = 0; i < sizeof served / sizeof served[0]; i++) {

@@ -19,6 +19,7 @@ struct queue_service {
     struct tg_sales *sales;
     struct tg_term term;
     bool draining;
+    bool leases; /* serves lease requests: from the first time it is active */
     size_t line_count;
     struct queue_line lines[TG_MAX_SALES];
 };
