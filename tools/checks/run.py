@@ -86,10 +86,11 @@ def run_unit(tally, preset):
 
 
 def run_flow(tally, selection):
-    """pytest over tests/flow: real stores, real binaries."""
+    """pytest over tests/flow: real stores, real binaries; three files at a time, since most of it is waiting."""
     begun = time.monotonic()
     report = f"{ROOT}/build/flow.xml"
-    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests/flow"]
+    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "3", "--dist", "loadfile", "--durations=12",
+               f"--junitxml={report}", "tests/flow"]
     if selection:
         command += ["-k", selection]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
