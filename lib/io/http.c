@@ -201,7 +201,7 @@ static struct tg_http_server *server_new(uv_loop_t *loop, const struct tg_http_s
     server->handler = spec->handler;
     server->context = spec->context;
     server->connections_max = spec->connections_max;
-    server->slots = calloc(spec->connections_max, sizeof(server->slots[0]));
+    server->slots = calloc(spec->connections_max, sizeof(void *));
     server->free_slots = calloc(spec->connections_max, sizeof(server->free_slots[0]));
     if (server->slots == NULL || server->free_slots == NULL) {
         free(server->slots);

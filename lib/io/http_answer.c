@@ -69,9 +69,7 @@ static const char *date_line(struct tg_wall now)
 
 static char *append(char *at, const char *text)
 {
-    size_t length = strlen(text);
-    memcpy(at, text, length);
-    return at + length;
+    return mempcpy(at, text, strlen(text));
 }
 
 size_t tg_http_answer_head(const struct tg_http_answer *answer, struct tg_wall now,
@@ -123,9 +121,8 @@ static size_t escape_byte(unsigned char byte, bool valid, char out_text[6])
         out_text[1] = (char)byte;
         return 2;
     }
-    memcpy(out_text, "\\u00", 4);
-    out_text[4] = hex[byte >> 4];
-    out_text[5] = hex[byte & 15];
+    const char form[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+    memcpy(out_text, form, sizeof(form));
     return 6;
 }
 

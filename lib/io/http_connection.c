@@ -30,6 +30,7 @@ static struct tg_http_exchange *exchange_take(struct http_connection *connection
     exchange->connection = connection;
     exchange->text = exchange->small;
     exchange->length = 0;
+    exchange->head_length = 0;
     exchange->peer[0] = '\0';
     memset(&exchange->scan, 0, sizeof(exchange->scan));
     memset(&exchange->body, 0, sizeof(exchange->body));
@@ -337,6 +338,7 @@ static size_t take_head(struct http_connection *connection, const char *data, si
 static size_t take_body(struct http_connection *connection, const char *data, size_t length)
 {
     struct tg_http_exchange *exchange = connection->exchange;
+    assert(exchange != NULL && exchange->text != NULL); /* the state says so */
     size_t taken = 0;
     enum tg_reason reason = tg_http_body_feed(&exchange->body, data, length,
                                               exchange->text + exchange->head_length, &taken);

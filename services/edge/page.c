@@ -88,30 +88,34 @@ static int load_file(const char *folder, const char *name)
     return error;
 }
 
+/* Every servable file of an open folder. */
+static int load_all(const char *folder, DIR *listing)
+{
+    for (struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
+        int error = is_page_name(entry->d_name) ? load_file(folder, entry->d_name) : 0;
+        if (error != 0) {
+            fprintf(stderr, "TIDEGATE_EDGE_PAGE: %s: %s; expected at most %d files of %d bytes\n",
+                    entry->d_name, tg_error_text(error), FILES_MAX, FILE_BYTES_MAX);
+            return error;
+        }
+    }
+    return 0;
+}
+
 int edge_page_load(const char *folder)
 {
     if (folder[0] == '\0') {
         return 0;
     }
     DIR *listing = opendir(folder);
-    int error = listing != NULL ? 0 : -errno;
-    for (struct dirent *entry = error == 0 ? readdir(listing) : NULL; entry != NULL && error == 0;
-         entry = readdir(listing)) {
-        if (is_page_name(entry->d_name)) {
-            error = load_file(folder, entry->d_name);
-        }
-        if (error != 0) {
-            fprintf(stderr, "TIDEGATE_EDGE_PAGE: %s: %s; expected at most %d files of %d bytes\n",
-                    entry->d_name, tg_error_text(error), FILES_MAX, FILE_BYTES_MAX);
-        }
-    }
     if (listing == NULL) {
         fprintf(stderr,
                 "TIDEGATE_EDGE_PAGE=\"%s\" is refused; expected a folder that can be read\n",
                 folder);
-    } else {
-        closedir(listing);
+        return TG_ERR_SETTING;
     }
+    int error = load_all(folder, listing);
+    closedir(listing);
     return error;
 }
 

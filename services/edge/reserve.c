@@ -36,7 +36,10 @@ static enum tg_reason read_key(const struct edge_request *request,
 {
     unsigned count;
     const char *text = tg_http_header(request->exchange, "idempotency-key", &count);
-    size_t length = text != NULL ? strlen(text) : 0;
+    if (text == NULL) {
+        return TG_REASON_IDEMPOTENCY_KEY_REQUIRED;
+    }
+    size_t length = strlen(text);
     if (length >= 2 && text[0] == '"' && text[length - 1] == '"') {
         text++;
         length -= 2;
