@@ -80,16 +80,17 @@ int bus_subscribe(struct tg_bus *bus, const struct bus_subscription *wanted,
     return 0;
 }
 
+/* Closed first: giving subscriptions back would write to the server again, and closing would wait
+ * for that. */
 static void forget_connection(struct tg_bus *bus)
 {
+    natsConnection_Close(bus->connection);
     for (size_t i = 0; i < bus->subscription_count; i++) {
         natsSubscription_Destroy(bus->subscriptions[i].handle);
         bus->subscriptions[i].handle = NULL;
     }
-    if (bus->connection != NULL) {
-        natsConnection_Destroy(bus->connection);
-        bus->connection = NULL;
-    }
+    natsConnection_Destroy(bus->connection);
+    bus->connection = NULL;
     bus_link_drop(&bus->link);
 }
 
