@@ -67,7 +67,7 @@ static const char *role_name(enum tg_term_role role)
     return "active";
 }
 
-/* Feeds one event; `out_answer` is filled when the event is a request. */
+/* Feeds one event; `out_answer` (may be NULL) is filled when the event is a request. */
 static void feed(struct admission_service *service, struct admission_brain *brain,
                  const struct admission_event *event, struct admission_answer *out_answer)
 {
@@ -80,7 +80,9 @@ static void feed(struct admission_service *service, struct admission_brain *brai
             tell_pace(service, brain->sale, &actions[i].pace);
             break;
         case ADMISSION_DO_ANSWER:
-            *out_answer = actions[i].answer;
+            if (out_answer != NULL) {
+                *out_answer = actions[i].answer;
+            }
             break;
         case ADMISSION_DO_ROLE:
             tg_log(TG_LOG_INFO, "admission.role",

@@ -62,7 +62,7 @@ static const char *role_name(enum tg_term_role role)
     return "active";
 }
 
-/* Feeds one event; `out_grant` is filled when the event is a lease. */
+/* Feeds one event; `out_grant` (may be NULL) is filled when the event is a lease. */
 static void feed(struct queue_service *service, struct queue_line *line,
                  const struct queue_event *event, struct queue_grant *out_grant)
 {
@@ -74,7 +74,9 @@ static void feed(struct queue_service *service, struct queue_line *line,
             tell_board(service, line, &actions[i].board);
             break;
         case QUEUE_DO_GRANT:
-            *out_grant = actions[i].grant;
+            if (out_grant != NULL) {
+                *out_grant = actions[i].grant;
+            }
             break;
         case QUEUE_DO_ROLE:
             tg_log(TG_LOG_INFO, "queue.role",
