@@ -31,7 +31,7 @@ static const char *phase_why(enum app_phase phase)
 
 static bool bus_ready(const struct tg_app *app)
 {
-    return app->spec->without_bus || (app->bus != NULL && tg_bus_connected(app->bus));
+    return app->spec->without_bus || (app->bus != NULL && tg_bus_healthy(app->bus));
 }
 
 static bool daemon_ready(struct tg_app *app, const char **out_why)

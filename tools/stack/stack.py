@@ -298,15 +298,24 @@ class Stack:
                 handle.write(f"{name}={self.env[name]}\n")
 
 
+def started_for(pid, run):
+    """Whether this process was started for this run folder: a stale file may name somebody else's."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as handle:
+            return f"TIDEGATE_RUN={run}".encode() in handle.read().split(b"\0")
+    except OSError:
+        return False
+
+
 def read_pids(run):
     """What a stack of this run folder has running: name -> process id, newest last."""
+    run = os.path.realpath(run)
     folder = os.path.join(run, "pids")
     pids = {}
     for file in sorted(os.listdir(folder), key=lambda f: os.path.getmtime(os.path.join(folder, f))) if os.path.isdir(folder) else []:
         with open(os.path.join(folder, file), encoding="ascii") as handle:
             pid = int(handle.read())
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, 0)
+        if started_for(pid, run):
             pids[file[:-4]] = pid
     return pids
 
