@@ -67,6 +67,7 @@ static void run(struct edge_request *request)
         [EDGE_ROUTE_TICKET] = edge_ticket,
         [EDGE_ROUTE_STATUS] = edge_status,
         [EDGE_ROUTE_JWKS] = edge_jwks,
+        [EDGE_ROUTE_REASONS] = edge_reasons,
         [EDGE_ROUTE_RESERVE] = edge_reserve,
         [EDGE_ROUTE_RESERVATION] = edge_reservation,
         [EDGE_ROUTE_CONFIRM] = edge_reservation,

@@ -20,6 +20,7 @@ static const struct edge_route_row rows[EDGE_ROUTE_COUNT] = {
     [EDGE_ROUTE_TICKET] = {"ticket", EDGE_ROLE_WAITING, false, true},
     [EDGE_ROUTE_STATUS] = {"status", EDGE_ROLE_WAITING, false, true},
     [EDGE_ROUTE_JWKS] = {"jwks", EDGE_ROLE_BOTH, false, false},
+    [EDGE_ROUTE_REASONS] = {"reasons", EDGE_ROLE_BOTH, false, false},
     [EDGE_ROUTE_RESERVE] = {"reserve", EDGE_ROLE_CHECKOUT, true, true},
     [EDGE_ROUTE_RESERVATION] = {"reservation", EDGE_ROLE_CHECKOUT, false, true},
     [EDGE_ROUTE_CONFIRM] = {"confirm", EDGE_ROLE_CHECKOUT, true, true},
@@ -139,10 +140,14 @@ void edge_route(const char *path, struct edge_target *out_target)
 {
     struct segments segments;
     *out_target = (struct edge_target){.route = EDGE_ROUTE_NONE};
-    if (!split(path, &segments) || segments.count < 2) {
+    if (!split(path, &segments)) {
         return;
     }
     const char *first = segments.names[0];
+    if (segments.count == 1) {
+        out_target->route = strcmp(first, "reasons") == 0 ? EDGE_ROUTE_REASONS : EDGE_ROUTE_NONE;
+        return;
+    }
     if (strcmp(first, "sale") == 0) {
         route_sale(&segments, out_target);
     } else if (strcmp(first, "reservations") == 0) {

@@ -98,6 +98,7 @@ void edge_board_document(struct edge_request *request);
 void edge_ticket(struct edge_request *request);
 void edge_status(struct edge_request *request);
 void edge_jwks(struct edge_request *request);
+void edge_reasons(struct edge_request *request);
 void edge_reserve(struct edge_request *request);
 void edge_reservation(struct edge_request *request); /* read, confirm, extend, cancel */
 

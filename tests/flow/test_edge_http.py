@@ -45,7 +45,7 @@ def statuses(raw):
     ("/sale/sku_991;v=1/reserve", 404), ("/sale/sku_991\\reserve", 404), ("/sale/sku_991%5Creserve", 404), ("/sale/sku_991%/reserve", 404),
     ("/sale/sku_991%zz/reserve", 404), ("/sale/%F0%9F%92%A9/reserve", 404), ("/sale/" + "x" * 64 + "/reserve", 404),
     ("/sale/" + "x" * 65 + "/reserve", 404), ("/sale/" + "%41" * 64 + "/reserve", 404), ("/sale/sku_991/reserve/x/y/z", 404), ("/", 404),
-    ("/sale", 404), ("/sale/", 404), ("/reasons", 404), ("/waiting/..%2fkeys", 404), ("/waiting/index.html", 405),
+    ("/sale", 404), ("/sale/", 404), ("/reasons", 405), ("/reasons/", 404), ("/Reasons", 404), ("/waiting/..%2fkeys", 404), ("/waiting/index.html", 405),
 ])
 def test_case_19_spellings_of_the_path(peers, path, status):
     """Without a pass each spelling is the same resource with the same refusal, or not there."""
@@ -144,6 +144,14 @@ def test_shared_documents_are_for_every_origin(peers):
     for path in ("/sale/sku_991/board", "/sale/sku_991/policy", "/.well-known/jwks.json"):
         answer = peers.get(path, Origin="https://anyone.example")
         assert answer.headers["access-control-allow-origin"] == "*" and "vary" not in answer.headers
+
+
+def test_the_type_of_a_problem_points_at_its_meaning(peers):
+    problem = peers.get("/sale/none/board").json
+    address, anchor = problem["type"].split("#")
+    page = peers.get(address)
+    assert page.status == 200 and page.headers["content-type"].startswith("text/html")
+    assert f'id="{anchor}"' in page.text and problem["title"] in page.text and 'id="stale_epoch"' not in page.text
 
 
 def test_cookie_is_secure_when_told(peers):

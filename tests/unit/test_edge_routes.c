@@ -31,6 +31,7 @@ static const struct {
     {"/reservations/" ID "/cancel", EDGE_ROUTE_CANCEL, "", ID, ""},
     {"/reservations/res_1/cancel", EDGE_ROUTE_CANCEL, "", "", ""},
     {"/.well-known/jwks.json", EDGE_ROUTE_JWKS, "", "", ""},
+    {"/reasons", EDGE_ROUTE_REASONS, "", "", ""},
     {"/waiting/page.css", EDGE_ROUTE_FILE, "", "", "page.css"},
 };
 
@@ -76,6 +77,8 @@ static const char *const bad[] = {
     "/.well-known/jwks",
     "/waiting",
     "/waiting/a/b",
+    "/reasons/",
+    "/reasons/x",
     "/metrics",
     "/livez",
 };
