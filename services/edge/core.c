@@ -192,16 +192,16 @@ uint32_t edge_spread(uint32_t poll_seconds, uint32_t dice)
     return seconds > 0 ? (uint32_t)seconds : 1;
 }
 
-bool edge_board_counts(const struct edge_board *known, uint64_t generation, uint64_t term,
-                       const char *instance)
+bool edge_board_counts(const struct edge_board *known, const struct edge_board *heard)
 {
-    if (!known->known || generation != known->generation) {
+    if (!known->known || heard->generation != known->generation) {
         return true;
     }
-    if (term != known->term) {
-        return term > known->term;
+    if (heard->term != known->term) {
+        return heard->term > known->term;
     }
-    return strcmp(instance, known->instance) <= 0;
+    int order = strcmp(heard->instance, known->instance);
+    return order < 0 || (order == 0 && heard->version >= known->version);
 }
 
 void edge_lease_follow(struct edge_lease *lease, uint64_t generation)

@@ -103,9 +103,8 @@ enum edge_turn edge_turn(enum edge_state state, const struct edge_standing *stan
 uint32_t edge_spread(uint32_t poll_seconds, uint32_t dice);
 
 /* A board counts when its term is not lower than the known one's; of two with one term the smaller
- * instance. */
-bool edge_board_counts(const struct edge_board *known, uint64_t generation, uint64_t term,
-                       const char *instance);
+ * instance. An older board of the same voice does not: watermarks never fall. */
+bool edge_board_counts(const struct edge_board *known, const struct edge_board *heard);
 
 /* Index blocks leased ahead, so that a ticket never waits for the queue. */
 struct edge_block {

@@ -25,7 +25,7 @@ static void on_board(void *context, struct tg_bus_incoming *take_incoming)
     if (edge_wire_board(tg_bus_sale(take_incoming), message, &board) != TG_REASON_NONE) {
         tg_metric_add(TG_METRIC_BUS_INVALID, message->base.descriptor->short_name, 1);
     } else if (sale != NULL && board.generation == sale->sale->generation &&
-               edge_board_counts(&sale->board, board.generation, board.term, board.instance)) {
+               edge_board_counts(&sale->board, &board)) {
         bool another_term = !sale->board.known || sale->board.term != board.term;
         board.heard = edge_now().mono;
         sale->document.stale |= another_term || sale->board.version != board.version;

@@ -201,17 +201,26 @@ static void test_poll_advice_is_spread(void **state)
     assert_in_range(sum / 65536, 19, 20);
 }
 
+static bool counts(uint64_t generation, uint64_t term, const char *instance, uint64_t version)
+{
+    struct edge_board heard = {.generation = generation, .term = term, .version = version};
+    memcpy(heard.instance, instance, strlen(instance) + 1);
+    return edge_board_counts(&board, &heard);
+}
+
 static void test_boards_of_lower_terms_do_not_count(void **state)
 {
-    assert_false(edge_board_counts(&board, 1, 0, "queue-a"));
-    assert_true(edge_board_counts(&board, 1, 1, "queue-b"));
-    assert_true(
-        edge_board_counts(&board, 1, 1, "queue-a")); /* two of one term: the smaller stays */
-    assert_false(edge_board_counts(&board, 1, 1, "queue-c"));
-    assert_true(edge_board_counts(&board, 1, 2, "queue-c"));
-    assert_true(edge_board_counts(&board, 2, 0, "queue-c")); /* another generation */
+    board.version = 5;
+    assert_false(counts(1, 0, "queue-a", 9));
+    assert_true(counts(1, 1, "queue-b", 5));
+    assert_true(counts(1, 1, "queue-b", 6));
+    assert_false(counts(1, 1, "queue-b", 4)); /* the same voice, delivered late */
+    assert_true(counts(1, 1, "queue-a", 1));  /* two of one term: the smaller stays */
+    assert_false(counts(1, 1, "queue-c", 9));
+    assert_true(counts(1, 2, "queue-c", 1));
+    assert_true(counts(2, 0, "queue-c", 1)); /* another generation */
     board.known = false;
-    assert_true(edge_board_counts(&board, 1, 0, "queue-c"));
+    assert_true(counts(1, 0, "queue-c", 1));
 }
 
 static void test_units_prefer_the_gate(void **state)
