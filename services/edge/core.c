@@ -242,7 +242,7 @@ bool edge_lease_wants(const struct edge_lease *lease, struct edge_now now)
     return left(&lease->current) <= lease->size / 2;
 }
 
-uint32_t edge_lease_ask(struct edge_lease *lease, struct edge_now now)
+uint32_t edge_lease_ask(struct edge_lease *lease, uint32_t waiting, struct edge_now now)
 {
     enum { FAST_MS = 1000, SLOW_MS = 60000 };
     int64_t lasted_ms = now.mono.ms - lease->asked_at.ms;
@@ -255,6 +255,9 @@ uint32_t edge_lease_ask(struct edge_lease *lease, struct edge_now now)
             lease->size * 2 < TG_MAX_LEASE_INDEXES ? lease->size * 2 : TG_MAX_LEASE_INDEXES;
     } else if (lasted_ms > SLOW_MS && lease->size > EDGE_LEASE_FIRST) {
         lease->size /= 2;
+    }
+    while (lease->size < waiting && lease->size * 2 <= TG_MAX_LEASE_INDEXES) {
+        lease->size *= 2;
     }
     lease->asked = true;
     lease->asked_at = now.mono;

@@ -125,8 +125,8 @@ bool edge_lease_take(struct edge_lease *lease, uint64_t *out_index);
 /* True when a block should be asked for now; the caller then calls edge_lease_ask. */
 bool edge_lease_wants(const struct edge_lease *lease, struct edge_now now);
 /* How many to ask for: twice as many when the last block lasted less than a second, half when it
- * lasted a minute. */
-uint32_t edge_lease_ask(struct edge_lease *lease, struct edge_now now);
+ * lasted a minute; enough for those who wait already. */
+uint32_t edge_lease_ask(struct edge_lease *lease, uint32_t waiting, struct edge_now now);
 void edge_lease_granted(struct edge_lease *lease, uint64_t first, uint32_t count);
 void edge_lease_failed(struct edge_lease *lease, struct edge_now now);
 void edge_lease_saw(struct edge_lease *lease, uint64_t index);

@@ -33,12 +33,19 @@ struct edge_document {
     char text[EDGE_BOARD_BYTES];
 };
 
+/* Ticket requests that found no index in hand, first come first served: ids of exchanges. */
+struct edge_parked {
+    uint32_t first, count;
+    uint64_t exchanges[TG_MAX_PARKED];
+};
+
 struct edge_sale {
     char name[TG_MAX_SALE_NAME_BYTES + 1];
     struct tg_sale *sale;
     struct edge_stock stock;
     struct edge_board board;
     struct edge_lease lease;
+    struct edge_parked parked;
     struct edge_document document;
     uint64_t tickets;      /* given since the start */
     uint64_t arrivals;     /* since the last presence */
@@ -106,6 +113,9 @@ void edge_reservation(struct edge_request *request); /* read, confirm, extend, c
 bool edge_jwks_prepare(struct edge *edge);
 /* lease.c: asks for blocks where the core wants some. */
 void edge_lease_tick(struct edge *edge);
+/* Lets a ticket request wait for the next block, TG_MAX_CALL_MS at most since it came in: it is
+ * handled again when one is there. False: it has waited that long, or too many wait. */
+bool edge_park(struct edge_request *request);
 /* presence.c: tells the queue what this edge saw; `now` of one sale at once. */
 void edge_presence_tick(void *context);
 void edge_presence_tell(struct edge *edge, struct edge_sale *sale);

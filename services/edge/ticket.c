@@ -59,6 +59,8 @@ void edge_ticket(struct edge_request *request)
         answer_place(request, &place);
     } else if (reason == TG_REASON_SOLD_OUT || reason == TG_REASON_SALE_CLOSED) {
         answer_state(request);
+    } else if (reason == TG_REASON_TRY_AGAIN && edge_park(request)) {
+        return; /* handled again when an index is in hand */
     } else if (reason == TG_REASON_TRY_AGAIN) {
         const struct edge_problem problem = {
             .reason = reason,

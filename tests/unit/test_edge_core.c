@@ -239,6 +239,15 @@ static void test_units_prefer_the_gate(void **state)
     assert_false(edge_units(&view, now, &free, &held));
 }
 
+static void test_lease_is_enough_for_those_who_wait(void **state)
+{
+    struct edge_lease lease = {0};
+    edge_lease_follow(&lease, 1);
+    assert_int_equal(edge_lease_ask(&lease, 900, now), 1024);
+    edge_lease_granted(&lease, 0, 1024);
+    assert_int_equal(edge_lease_ask(&lease, TG_MAX_PARKED, now), TG_MAX_LEASE_INDEXES);
+}
+
 static void test_lease_is_asked_ahead(void **state)
 {
     struct edge_lease lease = {0};
@@ -246,7 +255,7 @@ static void test_lease_is_asked_ahead(void **state)
     edge_lease_follow(&lease, 1);
     assert_false(edge_lease_take(&lease, &index));
     assert_true(edge_lease_wants(&lease, now));
-    assert_int_equal(edge_lease_ask(&lease, now), EDGE_LEASE_FIRST);
+    assert_int_equal(edge_lease_ask(&lease, 0, now), EDGE_LEASE_FIRST);
     assert_false(edge_lease_wants(&lease, now)); /* asked already */
     edge_lease_granted(&lease, 100, 64);
     assert_int_equal(lease.index_end, 164);
@@ -256,8 +265,8 @@ static void test_lease_is_asked_ahead(void **state)
     }
     assert_true(edge_lease_take(&lease, &index));
     assert_int_equal(index, 131);
-    assert_true(edge_lease_wants(&lease, now));                          /* half is left */
-    assert_int_equal(edge_lease_ask(&lease, now), 2 * EDGE_LEASE_FIRST); /* and it went fast */
+    assert_true(edge_lease_wants(&lease, now));                             /* half is left */
+    assert_int_equal(edge_lease_ask(&lease, 0, now), 2 * EDGE_LEASE_FIRST); /* and it went fast */
     edge_lease_granted(&lease, 500, 128);
     assert_false(edge_lease_wants(&lease, now)); /* a spare is in hand */
     for (int i = 0; i < 32 + 128; i++) {
@@ -275,7 +284,7 @@ static void test_lease_size_follows_the_rate_within_bounds(void **state)
     uint64_t index, first = 0;
     edge_lease_follow(&lease, 1);
     for (int round = 0; round < 20; round++) {
-        uint32_t size = edge_lease_ask(&lease, now);
+        uint32_t size = edge_lease_ask(&lease, 0, now);
         assert_in_range(size, EDGE_LEASE_FIRST, TG_MAX_LEASE_INDEXES);
         edge_lease_granted(&lease, first, size);
         first += size;
@@ -285,7 +294,7 @@ static void test_lease_size_follows_the_rate_within_bounds(void **state)
     assert_int_equal(lease.size, TG_MAX_LEASE_INDEXES);
     for (int round = 0; round < 20; round++) {
         now.mono.ms += 61000;
-        edge_lease_granted(&lease, first, edge_lease_ask(&lease, now));
+        edge_lease_granted(&lease, first, edge_lease_ask(&lease, 0, now));
         while (edge_lease_take(&lease, &index)) {
         }
     }
@@ -296,7 +305,7 @@ static void test_failed_lease_is_retried_soon_and_not_at_once(void **state)
 {
     struct edge_lease lease = {0};
     edge_lease_follow(&lease, 1);
-    (void)edge_lease_ask(&lease, now);
+    (void)edge_lease_ask(&lease, 0, now);
     edge_lease_failed(&lease, now);
     assert_false(edge_lease_wants(&lease, now));
     now.mono.ms += EDGE_LEASE_RETRY_MS;
@@ -343,6 +352,7 @@ int main(void)
         cmocka_unit_test_setup(test_poll_advice_is_spread, set_up),
         cmocka_unit_test_setup(test_boards_of_lower_terms_do_not_count, set_up),
         cmocka_unit_test_setup(test_units_prefer_the_gate, set_up),
+        cmocka_unit_test_setup(test_lease_is_enough_for_those_who_wait, set_up),
         cmocka_unit_test_setup(test_lease_is_asked_ahead, set_up),
         cmocka_unit_test_setup(test_lease_size_follows_the_rate_within_bounds, set_up),
         cmocka_unit_test_setup(test_failed_lease_is_retried_soon_and_not_at_once, set_up),
