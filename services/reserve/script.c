@@ -161,6 +161,12 @@ static void add_named(struct reserve_call *call, const struct reserve_demand *de
     add_own(call, used);
 }
 
+/* One unit, whichever, of the sale's only item: the script needs no list. */
+static bool plain(const struct reserve_keys *keys, const struct reserve_request *request)
+{
+    return keys->item_count == 1 && request->wanted_units == 1 && request->demands[0].any == 1;
+}
+
 void reserve_call_hold(struct reserve_call *out_call, const struct reserve_keys *keys,
                        const struct reserve_request *request,
                        const struct reserve_hold_terms *terms)
@@ -176,10 +182,16 @@ void reserve_call_hold(struct reserve_call *out_call, const struct reserve_keys 
     add_base64url(out_call, request->place, sizeof request->place);
     add_unsigned(out_call, request->window);
     add_base64url(out_call, request->digest, sizeof request->digest);
-    add_text(out_call, terms->open ? "1" : "0");
-    add_signed(out_call, request->pass_expires_ms + TG_MAX_CLOCK_SKEW_MS);
+    if (terms->open) {
+        add_signed(out_call, request->pass_expires_ms + TG_MAX_CLOCK_SKEW_MS);
+    } else {
+        add_text(out_call, "");
+    }
     add_signed(out_call, terms->provisional_ms);
     add_text(out_call, terms->source);
+    if (plain(keys, request)) {
+        return;
+    }
     add_unsigned(out_call, keys->item_count);
     add_unsigned(out_call, request->wanted_units);
     for (uint32_t i = 0; i < request->demand_count; i++) {

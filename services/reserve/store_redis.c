@@ -59,13 +59,36 @@ enum reserve_ending reserve_redis_error(const char *text, bool *out_reconnect)
     return RESERVE_BROKEN;
 }
 
+/* An array of texts, or one text: its first word and the rest (cheaper for the script to make). */
+static bool read_words(struct redis_store *store, const redisReply *reply, size_t *out_count)
+{
+    if (reply->type == REDIS_REPLY_STRING) {
+        const char *space = memchr(reply->str, ' ', (size_t)reply->len);
+        size_t first = space != NULL ? (size_t)(space - reply->str) : (size_t)reply->len;
+        store->words[0] = (struct reserve_word){reply->str, first};
+        store->words[1] =
+            (struct reserve_word){reply->str + first + 1, (size_t)reply->len - first - 1};
+        *out_count = space != NULL ? 2 : 1;
+        return true;
+    }
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements > RESERVE_WORDS_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < reply->elements; i++) {
+        const redisReply *element = reply->element[i];
+        bool text = element->type == REDIS_REPLY_STRING;
+        store->words[i] =
+            (struct reserve_word){text ? element->str : "", text ? (size_t)element->len : 0};
+    }
+    *out_count = reply->elements;
+    return true;
+}
+
 /* Fills the answer from a reply; words are borrowed from it. */
 static void read_reply(struct redis_store *store, const redisReply *reply,
                        struct reserve_answer *answer)
 {
     bool reconnect = false;
-    answer->ending = RESERVE_BROKEN;
-    answer->count = 0;
     answer->words = store->words;
     if (reply->type == REDIS_REPLY_ERROR) {
         answer->ending = reserve_redis_error(reply->str, &reconnect);
@@ -74,17 +97,7 @@ static void read_reply(struct redis_store *store, const redisReply *reply,
         }
         return;
     }
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements > RESERVE_WORDS_MAX) {
-        return;
-    }
-    for (size_t i = 0; i < reply->elements; i++) {
-        const redisReply *element = reply->element[i];
-        bool text = element->type == REDIS_REPLY_STRING;
-        store->words[i] =
-            (struct reserve_word){text ? element->str : "", text ? (size_t)element->len : 0};
-    }
-    answer->ending = RESERVE_ENDED;
-    answer->count = reply->elements;
+    answer->ending = read_words(store, reply, &answer->count) ? RESERVE_ENDED : RESERVE_BROKEN;
 }
 
 static void on_reply(void *context, uint64_t number, int status, const redisReply *reply)

@@ -82,6 +82,8 @@ class Gate:
 
     def run(self, script, keys, *arguments):
         answer = self.client.eval(self.scripts[script], len(keys), *keys, *arguments)
+        if isinstance(answer, bytes):
+            return answer.decode().split(" ", 1)
         return [word.decode() if word is not None else None for word in answer]
 
     # -- one method per script --
@@ -110,12 +112,14 @@ class Gate:
         return self
 
     def hold(self, number, user=None, at=None, window=100, digest="D" * 22, is_open=True, pass_expires_ms=FAR,
-             demands=((0, 1, ""),), seal=None, provisional_ms=600000, wanted=None):
-        total = sum(any_units + (len(named.split(",")) if named else 0) for _, any_units, named in demands)
-        arguments = [self.seal if seal is None else seal, reservation(number), user or f"user-{number}", at or place(number), window, digest,
-                     "1" if is_open else "0", pass_expires_ms, provisional_ms, "reserve-a", len(self.units), wanted or total]
-        for demand in demands:
-            arguments += demand
+             demands=((0, 1, ""),), seal=None, provisional_ms=600000, wanted=None, spelled_out=False):
+        arguments = [self.seal if seal is None else seal, reservation(number), user or f"user-{number}", at or place(number),
+                     window, digest, pass_expires_ms if is_open else "", provisional_ms, "reserve-a"]
+        if len(self.units) > 1 or tuple(demands) != ((0, 1, ""),) or spelled_out:
+            total = sum(any_units + (len(named.split(",")) if named else 0) for _, any_units, named in demands)
+            arguments += [len(self.units), wanted or total]
+            for demand in demands:
+                arguments += demand
         return self.run("hold", self.keys([demand[0] for demand in demands]), *arguments)
 
     def acknowledge(self, number, deadline_ms, epoch=None):

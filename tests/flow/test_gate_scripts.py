@@ -306,7 +306,7 @@ def test_case_04a_orders_on_a_key_of_another_type_change_nothing(gate, script, n
         assert run() == ["done"]
 
 
-@pytest.mark.parametrize("field,value", [("stock:0", "x"), ("held:0", ""), ("attested_until", "soon"), ("limit", "many"),
+@pytest.mark.parametrize("field,value", [("stock:0", "x"), ("held:0", ""), ("attested_until", "soon"),
                                          ("cursor:0", "x"), ("seq", "x"), ("initial:0", "-")])
 def test_garbage_in_a_counter_changes_nothing(gate, field, value):
     gate.client.hset(gate.key("ctl"), field, value)
@@ -316,6 +316,33 @@ def test_garbage_in_a_counter_changes_nothing(gate, field, value):
     except redis.exceptions.ResponseError:
         pass
     assert gate.state(without=["pauses"]) == before
+
+
+def test_garbage_in_the_limit_is_noticed_by_whoever_it_limits(gate):
+    gate.hold(1, user="U")
+    gate.client.hset(gate.key("ctl"), "limit", "many")
+    before = gate.state()
+    with pytest.raises(redis.exceptions.ResponseError):
+        gate.hold(2, user="U")
+    assert gate.state() == before
+
+
+def test_one_unit_spelled_out_is_the_same_hold(client):
+    """The short form of the call and the list must not differ in what they do."""
+    plain, listed = Gate(client, sale="plain", units=(130,)).make(), Gate(client, sale="listed", units=(130,)).make()
+    for number in range(131):
+        one, other = plain.hold(number), listed.hold(number, spelled_out=True)
+        assert one[0] == other[0] and (one[0] != "held" or unpack(one[1])["units"] == unpack(other[1])["units"])
+    for number in range(3, 130, 7):
+        assert plain.release(number) == listed.release(number) == ["done"]
+    one, other = ({unpack(hold(number)[1])["units"] for number in range(200, 219)}
+                  for hold in (plain.hold, lambda number: listed.hold(number, spelled_out=True)))
+    assert one == other and plain.hold(300)[0] == listed.hold(300, spelled_out=True)[0] == "sold_out"
+    for name in ("held", "buyers", "used", "released"):
+        one, other = (each.client.hgetall(each.key(name)) for each in (plain, listed))
+        assert set(one) == set(other)
+    assert plain.counters() == listed.counters() and plain.conserved() and listed.conserved()
+    assert [entry["kind"] for _, entry in plain.log()] == [entry["kind"] for _, entry in listed.log()]
 
 
 def test_a_sequence_that_does_not_grow_changes_nothing(gate):

@@ -231,7 +231,6 @@ static void a_hold_call_has_the_words_of_its_header(void **state)
         "AQEBAQEBAQEBAQEBAQEBAQ",
         "29000000",
         "AgICAgICAgICAgICAgICAg",
-        "1",
         "1740000122000",
         "630000",
         "reserve-a",
@@ -249,6 +248,31 @@ static void a_hold_call_has_the_words_of_its_header(void **state)
     for (int i = 0; i < call.count; i++) {
         word_is(&call, i, expected[i] != NULL ? expected[i] : request.reservation);
     }
+}
+
+static void one_unit_of_the_only_item_needs_no_list(void **state)
+{
+    struct reserve_keys keys;
+    struct reserve_call call;
+    assert_int_equal(read_it(), TG_REASON_NONE);
+    reserve_keys_make("sale", 0, 9, 1, &keys);
+    struct reserve_hold_terms terms = {"seal", "reserve-a", true, 630000};
+    reserve_call_hold(&call, &keys, &request, &terms);
+    assert_int_equal(call.count, 10 + 9);
+    word_is(&call, call.count - 1, "reserve-a");
+    terms.open = false;
+    reserve_call_hold(&call, &keys, &request, &terms);
+    word_is(&call, call.count - 3, "");
+    /* A named unit, two units, or a sale of several items is spelled out. */
+    reserve_keys_make("sale", 0, 9, 2, &keys);
+    reserve_call_hold(&call, &keys, &request, &terms);
+    assert_int_equal(call.count, 10 + 9 + 5);
+    reserve_keys_make("sale", 0, 9, 1, &keys);
+    demands[0].units = named;
+    demands[0].n_units = 1;
+    assert_int_equal(read_it(), TG_REASON_NONE);
+    reserve_call_hold(&call, &keys, &request, &terms);
+    assert_int_equal(call.count, 10 + 9 + 5);
 }
 
 static void negative_numbers_are_written(void **state)
@@ -466,6 +490,7 @@ int main(void)
         CASE(demands_are_summed_per_item),
         CASE(demands_out_of_bounds),
         CASE(a_hold_call_has_the_words_of_its_header),
+        CASE(one_unit_of_the_only_item_needs_no_list),
         CASE(negative_numbers_are_written),
         CASE(the_largest_calls_fit),
         CASE(snapshot_rows),

@@ -5,12 +5,13 @@
 --       10.. free:ITEM, one per touched item, in the order of the demands
 -- ARGV  1 seal: "FORMAT RUN_ID REPLICATION_ID" of this Redis, read when the connection opened
 --       2 reservation  3 user (raw bytes)  4 place (22 base64url)  5 window  6 digest (22 base64url)
---       7 "1" while the sale is open by the daemon's fresh state
---       8 pass expires at (Unix ms, tolerance included)  9 provisional time to pay (ms)  10 source (daemon instance)
---       11 items of the sale  12 units wanted, summed over items
---       13.. three per touched item, each item once: item, how many of any units, named units "5,17" or ""
+--       7 pass expires at (Unix ms, tolerance included); "" while the sale is not open by the daemon's fresh state
+--       8 provisional time to pay (ms)  9 source (daemon instance)
+--       Nothing more: one unit of item 0, the sale's only one. Otherwise
+--       10 items of the sale  11 units wanted, summed over items
+--       12.. three per touched item, each item once: item, how many of any units, named units "5,17" or ""
 -- Answers
---       held PACKED                    taken now
+--       "held PACKED" (one text)       taken now
 --       replay held|settled|released PACKED   this reservation is known
 --       mismatch                       known, with another digest
 --       unknown_gate                   not there, of another format, not armed, or armed on another Redis
@@ -21,19 +22,18 @@
 --       doubt WHY                      the gate contradicts itself: a pause was added, nothing was taken
 -- An error reply means that nothing was written: every read and every check precedes the first write, and the first write
 -- is one that Redis refuses when it is out of memory.
--- Cost decides the form: a call of Redis costs 1 to 2 us, a table or a formatted number 0.3 us.
-local call, format, match = redis.call, string.format, string.match
-local reservation, item = ARGV[2], ARGV[13]
+-- Cost decides the form: a call of Redis costs as much as 40 additions, a number read from or made into text as much as 8.
+local call, format = redis.call, string.format
+local reservation, user, cart = ARGV[2], ARGV[3], ARGV[10]
 
-local ctl = call('HMGET', KEYS[1], 'seal', 'attested_until', 'limit', 'seq',
-    'initial:' .. item, 'stock:' .. item, 'held:' .. item, 'settled:' .. item, 'cursor:' .. item)
+local ctl = call('HMGET', KEYS[1], 'seal', 'attested_until', 'seq', 'initial:0', 'stock:0', 'held:0', 'settled:0', 'cursor:0')
 if ctl[1] ~= ARGV[1] then
     return {'unknown_gate'}
 end
 
 -- Replay comes first: a winner whose answer was lost finds it whatever has happened since. Who has no row in buyers never
 -- had a reservation; rows stay when their last reservation is given back.
-local buyer = call('HGET', KEYS[7], ARGV[3])
+local buyer = call('HGET', KEYS[7], user)
 if buyer then
     local state, known = 'held', call('HGET', KEYS[3], reservation)
     if not known then
@@ -43,42 +43,40 @@ if buyer then
         state, known = 'released', call('HGET', KEYS[6], reservation)
     end
     if known then
-        if match(known, '^%S+ %d+ %d+ (%S+) ') ~= ARGV[6] then
+        if string.match(known, '^%S+ %d+ %d+ (%S+) ') ~= ARGV[6] then
             return {'mismatch'}
         end
         return {'replay', state, known}
     end
 end
 
-if ARGV[7] ~= '1' then
+if ARGV[7] == '' then
     return {'paused', 'not_open'}
 elseif call('HLEN', KEYS[2]) ~= 0 then
     return {'paused', 'pause'}
 end
 local time = call('TIME')
-local now_ms = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
-if now_ms >= tonumber(ctl[2]) then
+local now_ms = time[1] * 1000 + time[2] / 1000
+if ctl[2] - now_ms <= 0 then
     return {'paused', 'unproved'}
-elseif now_ms >= tonumber(ARGV[8]) then
+elseif ARGV[7] - now_ms <= 0 then
     return {'pass_expired'}
 end
 
--- Closes the gate. The pause's id is the time in microseconds, so that no older lift can name it.
-local function doubt(why)
-    call('HSET', KEYS[2], format('%020d%06d', time[1], time[2]), 'doubt: ' .. why)
-    return {'doubt', why}
-end
+-- Plan: which units and slots, what the counters become, or why not. Nothing is written after a contradiction but the pause
+-- that closes the gate; its id is the time in microseconds, so that no older lift can name it.
+local why, units_text, slots_text, entry, stock_after, held_after, taken, counters
 
 -- used: "WINDOW RESERVATION" while live, "WINDOW -" after a release; then only a later window opens the place again.
 local use = call('HGET', KEYS[8], ARGV[4])
 if use then
-    local window, owner = match(use, '^(%d+) (%S+)$')
-    if owner == '-' then
+    local window, owner = string.match(use, '^(%d+) (%S+)$')
+    if not owner then
+        why = 'used place unreadable'
+    elseif owner == '-' then
         if tonumber(ARGV[5]) <= tonumber(window) then
             return {'pass_used'}
         end
-    elseif not owner then
-        return doubt('used place unreadable')
     elseif buyer and string.find(buyer .. ',', ':' .. owner .. ',', 1, true) then
         return {'limit', owner}
     else
@@ -86,35 +84,33 @@ if use then
     end
 end
 
--- Plan: which units and slots, and what the counters become. `counters` is nil for the short plan.
-local wanted, stock, held = tonumber(ARGV[12]), tonumber(ctl[6]), tonumber(ctl[7])
-local units_text, slots_text, entry, stock_after, taken, counters
-if wanted == 1 and ARGV[14] == '1' and ARGV[11] == '1' and not buyer and tonumber(ctl[3]) > 0 then
-    -- One unit of the only item for somebody new: what a flash sale is made of.
-    if stock < 1 then
-        return {'sold_out', ctl[6], ctl[7]}
+if not cart and not buyer and not why then
+    -- One unit for somebody new: what a flash sale is made of. (A limit is at least one.)
+    local initial, stock, held = ctl[4] + 0, ctl[5] - 1, ctl[6] + 1
+    if stock < 0 then
+        return {'sold_out', ctl[5], ctl[6]}
     end
-    taken = call('BITPOS', KEYS[10], 1, ctl[9])
+    taken = call('BITPOS', KEYS[10], 1, ctl[8])
     if taken < 0 then
         taken = call('BITPOS', KEYS[10], 1)
     end
-    if taken < 0 or taken >= tonumber(ctl[5]) then
-        return doubt('stock without a free unit')
-    elseif stock - 1 + held + 1 + ctl[8] ~= tonumber(ctl[5]) then
-        return doubt('stock + held + settled is not initial')
+    if taken < 0 or taken >= initial then
+        why = 'stock without a free unit'
+    elseif stock + held + ctl[7] ~= initial then
+        why = 'stock + held + settled is not initial'
     end
-    units_text, slots_text, entry = item .. ':' .. format('%d', taken), '0', '0:' .. reservation
-    stock_after = format('%d', stock - 1)
-else
+    stock_after, held_after, slots_text, entry = format('%d', stock), format('%d', held), '0', '0:' .. reservation
+elseif not why then
     -- buyers: "SLOT:RESERVATION,SLOT:RESERVATION". New units take the lowest free slots.
+    local item_count, wanted, limit = tonumber(cart or 1), tonumber(ARGV[11] or 1), tonumber(call('HGET', KEYS[1], 'limit'))
     local used_slots, used_count, slots, entries, slot = {}, 0, {}, {}, -1
     for used_slot in string.gmatch(buyer or '', '(%d+):') do
         used_slots[tonumber(used_slot)], used_count = true, used_count + 1
     end
     if buyer and buyer ~= '' and used_count == 0 then
-        return doubt('buyer unreadable')
-    elseif used_count + wanted > tonumber(ctl[3]) then
-        return {'limit', match(buyer or '', ':([^,]+)') or ''}
+        why = 'buyer unreadable'
+    elseif used_count + wanted > limit then
+        return {'limit', string.match(buyer or '', ':([^,]+)') or ''}
     end
     if used_count > 0 then
         entries[1] = buyer
@@ -129,49 +125,42 @@ else
     slots_text, entry = table.concat(slots, ','), table.concat(entries, ',')
 
     counters, taken = {}, {}
-    local texts, row, base, taken_count = {}, ctl, 4, 0
+    local texts, taken_count = {}, 0
     for i = 1, #KEYS - 9 do
-        local key, any, named = KEYS[9 + i], tonumber(ARGV[11 + 3 * i]), ARGV[12 + 3 * i]
-        if i > 1 then
-            item, base = ARGV[10 + 3 * i], 0
-            row = call('HMGET', KEYS[1], 'initial:' .. item, 'stock:' .. item, 'held:' .. item, 'settled:' .. item,
-                'cursor:' .. item)
-        end
-        local initial, units, mine = tonumber(row[base + 1]), {}, {}
-        stock, held = tonumber(row[base + 2]), tonumber(row[base + 3])
+        local key, item, any, named = KEYS[9 + i], ARGV[9 + 3 * i] or '0', tonumber(ARGV[10 + 3 * i] or 1), ARGV[11 + 3 * i] or ''
+        local row = call('HMGET', KEYS[1], 'initial:' .. item, 'stock:' .. item, 'held:' .. item, 'settled:' .. item,
+            'cursor:' .. item)
+        local initial, stock, held, units, mine = tonumber(row[1]), tonumber(row[2]), tonumber(row[3]), {}, {}
         for unit in string.gmatch(named, '%d+') do
             unit = tonumber(unit)
             if mine[unit] or unit >= initial or call('GETBIT', key, unit) == 0 then
-                return {'sold_out', row[base + 2], row[base + 3]}
+                return {'sold_out', row[2], row[3]}
             end
             units[#units + 1], mine[unit] = unit, true
         end
         local count = #units + any
         if stock < count then
-            return {'sold_out', row[base + 2], row[base + 3]}
+            return {'sold_out', row[2], row[3]}
         end
-        local from, wrapped = row[base + 5] * 8, false
-        while #units < count do
+        local from, wrapped = row[5] * 8, false
+        while #units < count and not why do
             local unit = call('BITPOS', key, 1, format('%d', from), -1, 'BIT')
-            if unit < 0 then
-                if wrapped then
-                    return doubt('stock without a free unit')
-                end
+            if unit >= initial or (unit < 0 and wrapped) then
+                why = 'stock without a free unit'
+            elseif unit < 0 then
                 from, wrapped = 0, true
             else
                 from = unit + 1
-                if unit >= initial then
-                    return doubt('a free unit beyond the last')
-                elseif not mine[unit] then
+                if not mine[unit] then
                     units[#units + 1], mine[unit] = unit, true
                 end
             end
         end
-        if stock - count + held + count + row[base + 4] ~= initial then
-            return doubt('stock + held + settled is not initial')
+        if stock - count + held + count + row[4] ~= initial then
+            why = 'stock + held + settled is not initial'
         end
-        for n = 1, count do
-            units[n] = format('%d', units[n])
+        for n, unit in ipairs(units) do
+            units[n] = format('%d', unit)
             taken[#taken + 1], taken[#taken + 2] = key, units[n]
         end
         local last = #counters
@@ -181,12 +170,12 @@ else
         texts[i], taken_count = item .. ':' .. table.concat(units, ','), taken_count + count
     end
     if taken_count ~= wanted then
-        return doubt('demands do not add up')
+        why = why or 'demands do not add up'
     end
     units_text = table.concat(texts, ';')
 
     local fields, sum = {}, -wanted
-    for i = 1, tonumber(ARGV[11]) do
+    for i = 1, item_count do
         fields[i] = format('stock:%d', i - 1)
     end
     for _, each in ipairs(call('HMGET', KEYS[1], unpack(fields))) do
@@ -197,31 +186,36 @@ end
 
 -- What was not read so far must be of its type too, or a later write would fail with the first ones done. `log` is checked by
 -- the first write itself: XADD refuses a wrong type, a sequence that does not grow, and to run out of memory.
-if call('HEXISTS', KEYS[3], reservation) == 1 then
-    return doubt('held without its buyer')
-end
 call('SCARD', KEYS[4])
+if call('HEXISTS', KEYS[3], reservation) == 1 then
+    why = 'held without its buyer'
+end
+if why then
+    call('HSET', KEYS[2], format('%020d%06d', time[1], time[2]), 'doubt: ' .. why)
+    return {'doubt', why}
+end
 
-local seq, window = format('%d', ctl[4] + 1), ARGV[5]
-local packed = ARGV[4] .. ' ' .. window .. format(' %d ', now_ms + ARGV[9]) .. ARGV[6] .. ' ' .. units_text .. ' '
-    .. slots_text .. ' ' .. ARGV[3]
+local seq, taken_text = format('%d', ctl[3] + 1), not counters and format('%d', taken)
+units_text = units_text or '0:' .. taken_text
+local packed = ARGV[4] .. ' ' .. ARGV[5] .. format(' %d ', now_ms + ARGV[8]) .. ARGV[6] .. ' ' .. units_text .. ' '
+    .. slots_text .. ' ' .. user
 call('XADD', KEYS[9], seq .. '-0', 'kind', 'hold', 'reservation', reservation, 'units', units_text, 'stock_after',
-    stock_after, 'source', ARGV[10], 'at_ms', format('%d', now_ms))
+    stock_after, 'source', ARGV[9], 'at_ms', format('%d', now_ms))
 call('HSET', KEYS[3], reservation, packed)
 if counters then
     call('HSET', KEYS[1], 'seq', seq, unpack(counters))
-    for n = 1, 2 * wanted, 2 do
+    for n = 1, #taken, 2 do
         call('SETBIT', taken[n], taken[n + 1], '0')
     end
 else
-    -- The cursor is a hint in bytes: moving it once in 64 units is enough.
-    if taken >= ctl[9] * 8 + 64 or taken < ctl[9] * 8 then
-        call('HSET', KEYS[1], 'cursor:' .. item, format('%d', (taken - taken % 8) / 8))
+    call('HSET', KEYS[1], 'seq', seq, 'stock:0', stock_after, 'held:0', held_after)
+    call('SETBIT', KEYS[10], taken_text, '0')
+    if taken % 64 == 0 then
+        -- The cursor is a hint, in bytes: moving it once in 64 units is enough.
+        call('HSET', KEYS[1], 'cursor:0', format('%d', taken / 8))
     end
-    call('HSET', KEYS[1], 'seq', seq, 'stock:' .. item, stock_after, 'held:' .. item, format('%d', held + 1))
-    call('SETBIT', KEYS[10], format('%d', taken), '0')
 end
 call('SADD', KEYS[4], reservation)
-call('HSET', KEYS[7], ARGV[3], entry)
-call('HSET', KEYS[8], ARGV[4], window .. ' ' .. reservation)
-return {'held', packed}
+call('HSET', KEYS[7], user, entry)
+call('HSET', KEYS[8], ARGV[4], ARGV[5] .. ' ' .. reservation)
+return 'held ' .. packed
