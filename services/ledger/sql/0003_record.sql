@@ -33,16 +33,20 @@ BEGIN
     PERFORM pg_advisory_xact_lock(tidegate.lock_key('fence', p_sale));
 END $$;
 
--- "item:unit,item:unit" of a reservation, ordered; slots_text is parallel to it.
-CREATE FUNCTION tidegate.units_text(p_id text, p_live_only boolean) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg(h.item || ':' || h.unit, ',' ORDER BY h.item, h.unit), '')
-    FROM tidegate.holdings h WHERE h.reservation_id = p_id AND (h.live OR NOT p_live_only)
-$$;
+-- Whatever reads a table is PL/pgSQL: its plans last for the session, those of an SQL function for one call.
 
-CREATE FUNCTION tidegate.slots_text(p_id text) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg(h.user_slot::text, ',' ORDER BY h.item, h.unit), '')
-    FROM tidegate.holdings h WHERE h.reservation_id = p_id AND h.live
-$$;
+-- "item:unit,item:unit" of a reservation, ordered; slots_text is parallel to it.
+CREATE FUNCTION tidegate.units_text(p_id text, p_live_only boolean) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT coalesce(string_agg(h.item || ':' || h.unit, ',' ORDER BY h.item, h.unit), '')
+              FROM tidegate.holdings h WHERE h.reservation_id = p_id AND (h.live OR NOT p_live_only));
+END $$;
+
+CREATE FUNCTION tidegate.slots_text(p_id text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT coalesce(string_agg(h.user_slot::text, ',' ORDER BY h.item, h.unit), '')
+              FROM tidegate.holdings h WHERE h.reservation_id = p_id AND h.live);
+END $$;
 
 -- An active pause more. Idempotent by id; an id that was lifted stays lifted. False: nothing changed.
 CREATE FUNCTION tidegate.add_pause(p_sale text, p_pause text, p_cause text) RETURNS boolean LANGUAGE plpgsql AS $$

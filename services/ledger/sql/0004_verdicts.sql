@@ -8,20 +8,31 @@ CREATE TYPE tidegate.reservation_answer AS (
     epoch bigint);
 
 CREATE FUNCTION tidegate.answer_with(p_row tidegate.reservations, p_reason text, p_replayed boolean)
-RETURNS tidegate.reservation_answer LANGUAGE sql STABLE AS $$
-    SELECT (p_reason, p_row.sale, p_row.state, tidegate.to_ms(p_row.expires_at), tidegate.units_text(p_row.id, false),
-            coalesce(p_row.order_id, ''), coalesce(p_row.payment_id, ''), p_replayed,
-            (SELECT s.epoch FROM tidegate.sales s WHERE s.sale = p_row.sale))::tidegate.reservation_answer
-$$;
+RETURNS tidegate.reservation_answer LANGUAGE plpgsql AS $$
+DECLARE
+    v_answer tidegate.reservation_answer;
+BEGIN
+    v_answer.reason := p_reason;
+    v_answer.sale := p_row.sale;
+    v_answer.state := p_row.state;
+    v_answer.expires_ms := tidegate.to_ms(p_row.expires_at);
+    v_answer.units := tidegate.units_text(p_row.id, false);
+    v_answer.order_id := coalesce(p_row.order_id, '');
+    v_answer.payment_id := coalesce(p_row.payment_id, '');
+    v_answer.replayed := p_replayed;
+    SELECT s.epoch INTO v_answer.epoch FROM tidegate.sales s WHERE s.sale = p_row.sale;
+    RETURN v_answer;
+END $$;
 
 CREATE FUNCTION tidegate.refusal(p_reason text) RETURNS tidegate.reservation_answer LANGUAGE sql IMMUTABLE AS $$
     SELECT (p_reason, '', '', 0, '', '', '', false, 0)::tidegate.reservation_answer
 $$;
 
-CREATE FUNCTION tidegate.past_grace(p_row tidegate.reservations) RETURNS boolean LANGUAGE sql VOLATILE AS $$
-    SELECT clock_timestamp() >= p_row.expires_at + tidegate.span(s.grace_ms)
-      FROM tidegate.sales s WHERE s.sale = p_row.sale
-$$;
+CREATE FUNCTION tidegate.past_grace(p_row tidegate.reservations) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN clock_timestamp() >= p_row.expires_at
+        + tidegate.span((SELECT s.grace_ms FROM tidegate.sales s WHERE s.sale = p_row.sale));
+END $$;
 
 -- p_user NULL: asked with the service credential.
 CREATE FUNCTION tidegate.read_reservation(p_id text, p_user bytea) RETURNS tidegate.reservation_answer
@@ -38,21 +49,24 @@ END $$;
 
 -- The event that tells the shop to give a payment back. Once per payment, whichever reservations it was tried on.
 CREATE FUNCTION tidegate.compensate(p_row tidegate.reservations, p_payment text, p_amount bigint, p_currency text,
-                                    p_why text) RETURNS void LANGUAGE sql AS $$
+                                    p_why text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO tidegate.outbox (message_id, sale, generation, kind, reservation_id, order_id, payment_id, amount_minor,
                                  currency, detail, at)
     VALUES ('compensate.' || p_payment, p_row.sale, p_row.generation, 'compensate', p_row.id, coalesce(p_row.order_id, ''),
             p_payment, p_amount, p_currency, p_why, clock_timestamp())
-    ON CONFLICT (message_id) DO NOTHING
-$$;
+    ON CONFLICT (message_id) DO NOTHING;
+END $$;
 
+-- The exact price of all its units, in their one currency.
 CREATE FUNCTION tidegate.costs(p_row tidegate.reservations, p_amount bigint, p_currency text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT count(*) > 0 AND sum(i.price_minor) = p_amount AND bool_and(i.currency = p_currency)
-      FROM tidegate.holdings h
-      JOIN tidegate.sale_items i ON i.sale = h.sale AND i.generation = h.generation AND i.item = h.item
-     WHERE h.reservation_id = p_row.id
-$$;
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT count(*) > 0 AND sum(i.price_minor) = p_amount AND bool_and(i.currency = p_currency)
+              FROM tidegate.holdings h
+              JOIN tidegate.sale_items i ON i.sale = h.sale AND i.generation = h.generation AND i.item = h.item
+             WHERE h.reservation_id = p_row.id);
+END $$;
 
 CREATE FUNCTION tidegate.confirm_reservation(p_id text, p_payment text, p_amount bigint, p_currency text, p_order text)
 RETURNS tidegate.reservation_answer LANGUAGE plpgsql AS $$
