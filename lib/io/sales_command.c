@@ -168,14 +168,10 @@ static void refuse(struct tg_sales *sales, struct tg_bus_incoming *take_incoming
     tg_bus_release(take_incoming);
 }
 
-static enum tg_reason honour(struct tg_sales *sales, struct sales_entry *entry,
-                             const Tidegate__V1__Command *command)
+enum tg_reason sales_pause_take(struct sales_entry *entry, const Tidegate__V1__Command *command)
 {
     uint64_t generation = command->generation == 0 ? UINT64_MAX : command->generation;
 
-    if (entry == NULL) {
-        return TG_REASON_SALE_UNKNOWN;
-    }
     if (generation < entry->sale.generation) {
         return TG_REASON_STALE_SEQUENCE; /* for an earlier sale of this name */
     }
@@ -185,8 +181,19 @@ static enum tg_reason honour(struct tg_sales *sales, struct sales_entry *entry,
     if (generation > entry->pause_generation) {
         entry->pause_generation = generation;
     }
-    sales_changed(sales, entry);
     return TG_REASON_NONE;
+}
+
+static enum tg_reason honour(struct tg_sales *sales, struct sales_entry *entry,
+                             const Tidegate__V1__Command *command)
+{
+    enum tg_reason reason =
+        entry == NULL ? TG_REASON_SALE_UNKNOWN : sales_pause_take(entry, command);
+
+    if (reason == TG_REASON_NONE) {
+        sales_changed(sales, entry);
+    }
+    return reason;
 }
 
 static void acknowledge(struct tg_sales *sales, const Tidegate__V1__Command *command,

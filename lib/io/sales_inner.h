@@ -51,7 +51,8 @@ bool sales_definition_take(struct sales_entry *entry,
 /* sales_fetch.c: asks ledger.sales for what is missing, one request at a time. */
 void sales_fetch(struct tg_sales *sales);
 
-/* sales_command.c */
+/* sales_command.c. Honours a verified pause in the view; NONE, or why not. */
+enum tg_reason sales_pause_take(struct sales_entry *entry, const Tidegate__V1__Command *command);
 TG_MUST_CHECK int sales_command_listen(struct tg_sales *sales);
 
 #endif
