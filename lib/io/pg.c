@@ -57,6 +57,12 @@ static void end_late_queued(struct tg_pg *pg, uint64_t now)
     }
 }
 
+static bool is_late(const struct pg_link *link, uint64_t now)
+{
+    return (link->state == PG_LINK_BUSY && link->job->deadline_ms <= now) ||
+           (link->state == PG_LINK_CONNECTING && link->connect_until_ms <= now);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct tg_pg *pg = timer->data;
@@ -65,9 +71,7 @@ static void on_tick(uv_timer_t *timer)
         struct pg_link *link = &pg->links[i];
         if (link->state == PG_LINK_BUSY && link->broken) {
             pg_link_drop(link, TG_ERR_DISCONNECTED);
-        } else if (link->state == PG_LINK_BUSY && link->job->deadline_ms <= now) {
-            pg_link_drop(link, TG_ERR_TIMEOUT);
-        } else if (link->state == PG_LINK_CONNECTING && link->connect_until_ms <= now) {
+        } else if (is_late(link, now)) {
             pg_link_drop(link, TG_ERR_TIMEOUT);
         } else if (link->state == PG_LINK_DOWN && link->retry_at_ms <= now) {
             pg_link_connect(link, CONNECT_MS);

@@ -2,6 +2,7 @@
 #include "services/ledger/core.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 void ledger_batches_init(struct ledger_batches *batches, struct ledger_batch *storage,
@@ -157,9 +158,10 @@ void ledger_order_id(const char *reservation_id, char out_id[LEDGER_ORDER_ID_LEN
 {
     struct tg_mac mac;
     uint8_t digest[16];
+    char text[TG_BASE32_ID_LENGTH + 1];
     tg_mac_begin(&mac, NULL, "order");
     tg_mac_text(&mac, reservation_id);
     tg_mac_end(&mac, digest, sizeof digest);
-    memcpy(out_id, "ord_", 4);
-    tg_base32_id_encode(digest, out_id + 4);
+    tg_base32_id_encode(digest, text);
+    (void)snprintf(out_id, LEDGER_ORDER_ID_LENGTH + 1, "ord_%s", text);
 }

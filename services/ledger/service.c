@@ -130,7 +130,7 @@ static int open_tables(struct ledger *ledger, const struct ledger_settings *sett
         return -ENOMEM;
     }
     ledger_batches_init(&ledger->batches, ledger->batch_storage, LEDGER_BATCHES,
-                        (uint32_t)settings->connections / 2);
+                        ((uint32_t)settings->connections + 3) / 4);
     const int error = uv_timer_init(tg_app_loop(ledger->app), ledger->batch_timer);
     return error != 0 ? error : ledger_pendings_init(&ledger->pendings);
 }
