@@ -43,6 +43,7 @@ static void peer(struct queue_brain *brain, struct tg_mono now, const struct que
     bool counts = tg_term_heard(brain->term, event->peer.term, event->peer.instance, now);
     if (counts && event->peer.generation == brain->view.generation) {
         brain->evidence = true;
+        queue_line_index(brain, now, event->peer.index_end);
         queue_line_saw(brain, event->peer.watermark, event->peer.present_at_open,
                        event->peer.index_at_open);
     }

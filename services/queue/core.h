@@ -69,6 +69,7 @@ struct queue_board {
     uint64_t waiting;
     uint64_t remaining;
     uint64_t held;
+    uint64_t index_end;
     uint32_t poll_seconds;
     enum tg_reason notice; /* NONE or a notice */
 };
@@ -109,6 +110,7 @@ struct queue_event {
             uint64_t generation;
             uint64_t term;
             const char *instance;
+            uint64_t index_end;
             uint64_t watermark;
             uint64_t present_at_open;
             uint64_t index_at_open;

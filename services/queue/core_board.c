@@ -61,6 +61,7 @@ static struct queue_board compose(const struct queue_brain *brain, struct queue_
                                 .waiting = waiting_of(brain, now.mono),
                                 .remaining = brain->stock.free,
                                 .held = brain->stock.held,
+                                .index_end = brain->index_end,
                                 .notice = notice_of(brain, now.mono)};
     board.poll_seconds = poll_of(&board, now.wall);
     return board;
@@ -69,9 +70,9 @@ static struct queue_board compose(const struct queue_brain *brain, struct queue_
 static bool same_line(const struct queue_board *a, const struct queue_board *b)
 {
     return a->watermark == b->watermark && a->present_at_open == b->present_at_open &&
-           a->index_at_open == b->index_at_open && a->pace_milli == b->pace_milli &&
-           a->waiting == b->waiting && a->remaining == b->remaining && a->held == b->held &&
-           a->poll_seconds == b->poll_seconds;
+           a->index_at_open == b->index_at_open && a->index_end == b->index_end &&
+           a->pace_milli == b->pace_milli && a->waiting == b->waiting &&
+           a->remaining == b->remaining && a->held == b->held && a->poll_seconds == b->poll_seconds;
 }
 
 /* Changes people must not wait for. */

@@ -153,7 +153,7 @@ void queue_line_saw(struct queue_brain *brain, uint64_t watermark, uint64_t pres
 
 /* An index beyond ours was leased by an earlier term (or is in an old ticket): ours go on behind
  * it. */
-static void saw_index(struct queue_brain *brain, struct tg_mono now, uint64_t index_end)
+void queue_line_index(struct queue_brain *brain, struct tg_mono now, uint64_t index_end)
 {
     if (index_end <= brain->index_end) {
         return;
@@ -192,7 +192,7 @@ void queue_line_presence(struct queue_brain *brain, struct tg_mono now,
     if (row != NULL) {
         hear_edge(row, now, event);
     }
-    saw_index(brain, now, event->presence.index_end);
+    queue_line_index(brain, now, event->presence.index_end);
     queue_line_saw(brain, event->presence.board_watermark, event->presence.present_at_open,
                    event->presence.index_at_open);
 }

@@ -14,6 +14,8 @@ struct queue_grant queue_line_lease(struct queue_brain *brain, struct tg_mono no
                                     uint32_t count);
 void queue_line_presence(struct queue_brain *brain, struct tg_mono now,
                          const struct queue_event *event);
+/* core_line.c: indexes below this one are out, by whoever's word. */
+void queue_line_index(struct queue_brain *brain, struct tg_mono now, uint64_t index_end);
 /* core_line.c: what a board of ours or of a peer said; never moves anything back. */
 void queue_line_saw(struct queue_brain *brain, uint64_t watermark, uint64_t present_at_open,
                     uint64_t index_at_open);

@@ -70,8 +70,8 @@ enum tg_reason queue_wire_presence(const char *sale, const Tidegate__V1__Presenc
 enum tg_reason queue_wire_peer(const char *sale, const Tidegate__V1__Board *board,
                                struct queue_event *out_event)
 {
-    const uint64_t numbers[] = {board->term, board->watermark, board->present_at_open,
-                                board->index_at_open};
+    const uint64_t numbers[] = {board->term, board->index_end, board->watermark,
+                                board->present_at_open, board->index_at_open};
     if (!names_sale(sale, board->sale) || !instance_valid(board->instance) ||
         !numbers_valid(numbers, sizeof numbers / sizeof numbers[0])) {
         return TG_REASON_MALFORMED;
@@ -80,6 +80,7 @@ enum tg_reason queue_wire_peer(const char *sale, const Tidegate__V1__Board *boar
     out_event->peer.generation = board->generation;
     out_event->peer.term = board->term;
     out_event->peer.instance = board->instance;
+    out_event->peer.index_end = board->index_end;
     out_event->peer.watermark = board->watermark;
     out_event->peer.present_at_open = board->present_at_open;
     out_event->peer.index_at_open = board->index_at_open;
@@ -167,6 +168,7 @@ void queue_wire_board(const char *sale, const char *instance, const struct queue
     out_board->policy = (char *)"fifo";
     out_board->opens_at_ms = board->opens_at.ms;
     out_board->now_ms = now.ms;
+    out_board->index_end = board->index_end;
     out_board->watermark = board->watermark;
     out_board->present_at_open = board->present_at_open;
     out_board->index_at_open = board->index_at_open;

@@ -95,12 +95,14 @@ static void a_board_of_a_peer_is_bounded(void **state)
     board.generation = 1;
     board.term = 2;
     board.watermark = 3;
+    board.index_end = 9;
     board.present_at_open = 4;
     board.index_at_open = 5;
     assert_int_equal(queue_wire_peer("demo", &board, &event), TG_REASON_NONE);
     assert_int_equal(event.kind, QUEUE_PEER);
     assert_int_equal(event.peer.term, 2);
     assert_int_equal(event.peer.watermark, 3);
+    assert_int_equal(event.peer.index_end, 9);
     assert_int_equal(event.peer.present_at_open, 4);
     assert_int_equal(event.peer.index_at_open, 5);
     board.term = beyond;
@@ -177,6 +179,7 @@ static void a_board_carries_everything_the_core_says(void **state)
                                       .waiting = 10,
                                       .remaining = 11,
                                       .held = 12,
+                                      .index_end = 14,
                                       .poll_seconds = 13,
                                       .notice = TG_REASON_NOTICE_ALL_HELD};
     Tidegate__V1__Board message;
@@ -201,6 +204,7 @@ static void a_board_carries_everything_the_core_says(void **state)
     assert_int_equal(read->remaining, 11);
     assert_int_equal(read->held, 12);
     assert_int_equal(read->poll_seconds, 13);
+    assert_int_equal(read->index_end, 14);
     assert_int_equal(read->seed.len, 0);
     tidegate__v1__board__free_unpacked(read, NULL);
 }
