@@ -283,3 +283,21 @@ def test_a_redis_that_became_a_replica_is_an_incident(own_shop):
     shop.redis.execute_command("REPLICAOF", "127.0.0.1", "1")
     eventually(lambda: shop.state(sale) == "paused", 8, "paused")
     assert any("G (" in detail for detail in alarms(shop, sale))
+
+
+def test_the_checker_needs_to_read_only(own_shop):
+    """Credentials that cannot write either store are enough, for rounds, alarms and the export of the log."""
+    shop = own_shop
+    shop.redis.execute_command("ACL", "SETUSER", "checker", "on", ">secret", "resetkeys", "%R~tg:*", "-@all", "+@read", "+info",
+                               "+time", "+eval_ro", "+ping")
+    shop.stack.kill("invariant")
+    port = shop.stack.env["TIDEGATE_REDIS_URL"].rsplit(":", 1)[1]
+    shop.stack.start_daemon("invariant", env={
+        "TIDEGATE_INVARIANT_REDIS_URL": f"redis://checker:secret@127.0.0.1:{port}",
+        "TIDEGATE_INVARIANT_POSTGRES_URL": shop.stack.env["TIDEGATE_LEDGER_URL"].replace("user=tidegate", "user=tidegate_invariant")})
+    sale = shop.sale(units=5)
+    reservation = shop.win(sale)[3].json["reservationId"]
+    clean_rounds(shop, sale, 2)
+    eventually(lambda: shop.ledger("SELECT count(*) FROM tidegate.gate_log WHERE sale = %s", sale) == [(1,)], what="log exported")
+    shop.redis.hdel(shop.gate_key(sale, "held"), reservation)
+    eventually(lambda: shop.state(sale) == "paused", 5, "paused")

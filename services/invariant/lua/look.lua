@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- look: the checker's own O(1) look at a gate, in one atomic step; writes nothing (EVALSHA_RO is fine).
+-- look: the checker's own O(1) look at a gate, in one atomic step; called with EVAL_RO, writes nothing.
 -- BITCOUNT is the one part that grows: 125 kB, some 10 us, at a million units.
 --
 -- KEYS  1 ctl  2 held  3 unacked  4 settled  5 released  6 buyers  7 used  8 pauses  9 log  10.. free:ITEM, every item
