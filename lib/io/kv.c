@@ -156,6 +156,7 @@ void tg_kv_script_prepare(struct tg_kv_script *script)
     }
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the contract of kv.h, one parameter over */
 int tg_kv_eval(struct tg_kv *kv, const struct tg_kv_script *script, int key_count, int argc,
                const char *const *argv, const size_t *lengths, tg_kv_on_reply *on_reply_,
                void *context, uint64_t token)

@@ -62,8 +62,9 @@ static bool in_gate(const struct reserve_look *look, const char *id)
     return false;
 }
 
-static bool pause_missing(const struct reserve_look *look, const struct tg_sale *sale)
+bool reserve_care_pause_missing(const struct reserve_care *care, const struct tg_sale *sale)
 {
+    const struct reserve_look *look = &care->look;
     for (uint32_t i = 0; i < sale->pause_count; i++) {
         if (!in_gate(look, sale->pauses[i].id)) {
             return true;
@@ -77,8 +78,9 @@ static bool pause_missing(const struct reserve_look *look, const struct tg_sale 
     return false;
 }
 
-static bool lift_wanted(const struct reserve_look *look, const struct tg_sale *sale)
+bool reserve_care_lift_wanted(const struct reserve_care *care, const struct tg_sale *sale)
 {
+    const struct reserve_look *look = &care->look;
     for (uint32_t i = 0; i < look->pause_count; i++) {
         if (reserve_care_lifts(sale, look->pauses[i])) {
             return true;
@@ -226,10 +228,10 @@ static void on_looked(struct reserve_care *care, const struct reserve_care_view 
     if (care->look.known && (uint64_t)care->look.epoch != view->sale->epoch) {
         return; /* the epoch changed while we looked: this was another gate */
     }
-    if (care->look.known && pause_missing(&care->look, view->sale)) {
+    if (care->look.known && reserve_care_pause_missing(care, view->sale)) {
         append(script, RESERVE_CARE_DO_PAUSE);
     }
-    if (care->look.known && fresh(view) && lift_wanted(&care->look, view->sale)) {
+    if (care->look.known && fresh(view) && reserve_care_lift_wanted(care, view->sale)) {
         append(script, RESERVE_CARE_DO_LIFT);
     }
     if (load_wanted(care, view)) {

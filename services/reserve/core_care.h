@@ -93,6 +93,9 @@ size_t reserve_care_step(struct reserve_care *care, const struct reserve_care_vi
 /* The gate of the present epoch is there, and armed on the Redis and in the epoch the ledger knows.
  */
 bool reserve_care_armed(const struct reserve_care *care, const struct reserve_care_view *view);
+/* By the last look: a pause of the sale is not in the gate; one in the gate is to leave it. */
+bool reserve_care_pause_missing(const struct reserve_care *care, const struct tg_sale *sale);
+bool reserve_care_lift_wanted(const struct reserve_care *care, const struct tg_sale *sale);
 /* This id is in the gate, and the ledger's state lists it as lifted and not as active. */
 bool reserve_care_lifts(const struct tg_sale *sale, const char *id);
 

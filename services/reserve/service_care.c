@@ -267,7 +267,7 @@ static void run_page(struct reserve_service *service, uint32_t index,
     struct reserve_loader loader;
     struct reserve_call call;
     const struct reserve_answer nothing = {.ending = RESERVE_NOT_RUN};
-    if (!loader_of(service, index, &loader)) {
+    if (rows == NULL || !loader_of(service, index, &loader)) {
         on_paged(service, index, &nothing);
         return;
     }
@@ -479,16 +479,21 @@ void reserve_care_load_tick(void *context)
     }
 }
 
+/* What the next look would find out anyway is done at once: new pauses go in, lifted ones out. */
 void reserve_care_sale_changed(void *context, struct tg_sale *sale)
 {
     struct reserve_service *service = context;
     int index = service->sales != NULL ? reserve_sale_index(service, sale->name) : -1;
     const struct reserve_care *care = index >= 0 ? &service->by_sale[index].care : NULL;
-    /* New pauses are written by the look's comparison at the latest; a change is no reason to wait
-     * for it. */
-    if (care != NULL && care->looked && care->look.known &&
-        care->look.pause_count < sale->pause_count + sale->own_pause_count) {
+    if (care == NULL || !care->looked || !care->look.known ||
+        (uint64_t)care->look.epoch != sale->epoch) {
+        return;
+    }
+    if (reserve_care_pause_missing(care, sale)) {
         write_pauses(service, (uint32_t)index);
+    }
+    if (reserve_care_lift_wanted(care, sale)) {
+        lift_pauses(service, (uint32_t)index);
     }
 }
 
