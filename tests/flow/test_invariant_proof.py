@@ -271,9 +271,13 @@ def test_a_flushed_redis_is_an_incident(own_shop):
     shop.stack.ctl("sale", "rebuild", sale)
     shop.stack.ctl("sale", "resume", sale, "--wait", "20s")
     eventually(lambda: shop.board(sale).get("state") == "open", 10, "open after rebuild and resume")
+    resumed = int(time.time() * 1000)
     assert answer.json["reservationId"] in shop.gate(sale, "held")
-    shop.win(sale)
+    buyer = shop.buyer()
+    admission = buyer.admission(sale)
+    eventually(lambda: buyer.reserve(sale, admission).status == 201, 5, "sold on the new gate")
     shop.referee(sale)
+    assert [row for row in checks(shop, sale, resumed) if row[0] == "alarm"] == []
 
 
 def test_a_redis_that_became_a_replica_is_an_incident(own_shop):
