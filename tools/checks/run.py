@@ -105,6 +105,18 @@ def run_flow(tally, selection):
     tally.part("flow", passed, failed, time.monotonic() - begun, done.stdout)
 
 
+def run_model(tally):
+    """Spin over the quick rows of tests/model; each model that holds and each mutant that fails counts."""
+    begun = time.monotonic()
+    done = subprocess.run([PYTHON, "tests/model/run.py", "--quick"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
+    passed, failed = map(int, counted.groups()) if counted else (0, 0)
+    if done.returncode and not failed:
+        failed = 1
+    tally.part("model", passed, failed, time.monotonic() - begun, done.stdout)
+
+
 def checks(tally, full):
     run_style(tally, style.CHECKS)
     sources = style.tracked(".c", ".h")
@@ -119,10 +131,10 @@ def checks(tally, full):
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
-    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "flow", []), help="only these parts of test")
+    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "flow", []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "flow"]
+    parts = options.parts or ["check", "unit", "asan", "model", "flow"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -131,11 +143,13 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or build(tally, "release"):
+        if "check" in parts or (parts != ["model"] and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
             run_unit(tally, "asan")
+        if "model" in parts:
+            run_model(tally)
         if "flow" in parts:
             run_flow(tally, options.selection)
     if tally.failures:
