@@ -249,26 +249,36 @@ static const char *first_live(const struct reserve_memory *memory, struct reserv
     return "";
 }
 
+/* The live reservation of a place, or the given-back one with the latest window. NULL: unused. */
+static const struct reserve_memory_row *use_of(const struct reserve_memory *memory,
+                                               const uint8_t place[TG_PLACE_BYTES])
+{
+    const struct reserve_memory_row *use = NULL;
+    for (uint32_t i = 0; i < memory->row_count; i++) {
+        const struct reserve_memory_row *row = &memory->rows[i];
+        if (of_place(row, place) &&
+            (use == NULL || live(row) || (!live(use) && row->record.window > use->record.window))) {
+            use = row;
+        }
+    }
+    return use;
+}
+
 /* False: the place is taken or spent, said already. */
 static bool place_free(struct reserve_memory *memory, const struct tg_hold_record *record,
                        struct reserve_word user)
 {
-    for (uint32_t i = 0; i < memory->row_count; i++) {
-        const struct reserve_memory_row *row = &memory->rows[i];
-        if (!of_place(row, record->place)) {
-            continue;
-        }
-        if (live(row) && of_user(row, user)) {
-            say(memory, "limit");
-            say(memory, row->reservation);
-            return false;
-        }
-        if (live(row) || record->window <= row->record.window) {
-            say(memory, "pass_used");
-            return false;
-        }
+    const struct reserve_memory_row *use = use_of(memory, record->place);
+    if (use == NULL || (!live(use) && record->window > use->record.window)) {
+        return true;
     }
-    return true;
+    if (live(use) && of_user(use, user)) {
+        say(memory, "limit");
+        say(memory, use->reservation);
+    } else {
+        say(memory, "pass_used");
+    }
+    return false;
 }
 
 static void replay(struct reserve_memory *memory, const struct reserve_memory_row *row,
