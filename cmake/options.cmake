@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # One set of compiler options for every target of the project. NDEBUG is never set: asserts stay on in release.
 option(TIDEGATE_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(TIDEGATE_FUZZ "libFuzzer targets instead of their corpora as tests; clang only" OFF)
+if(TIDEGATE_FUZZ)
+    if(NOT CMAKE_C_COMPILER_ID STREQUAL Clang)
+        message(FATAL_ERROR "TIDEGATE_FUZZ needs clang")
+    endif()
+    set(TIDEGATE_SANITIZE ON)
+    # Everything is watched, also what is generated or comes from packages as source.
+    add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+endif()
 
 add_library(tidegate_options INTERFACE)
 target_include_directories(tidegate_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/proto)
