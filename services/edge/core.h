@@ -41,6 +41,7 @@ struct edge_board {
     char instance[33];
     struct tg_board_view view;
     uint64_t waiting, remaining, held;
+    uint64_t index_end; /* next index the queue will lease */
     uint32_t poll_seconds;
 };
 

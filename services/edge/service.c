@@ -30,6 +30,9 @@ static void on_board(void *context, struct tg_bus_incoming *take_incoming)
         board.heard = edge_now().mono;
         sale->document.stale |= another_term || sale->board.version != board.version;
         sale->board = board;
+        if (board.index_end > 0) { /* what one edge tells a new queue includes what others leased */
+            edge_lease_saw(&sale->lease, board.index_end - 1);
+        }
         if (another_term) {
             edge_presence_tell(edge, sale);
         }

@@ -35,7 +35,7 @@ enum tg_reason edge_wire_board(const char *sale, const Tidegate__V1__Board *mess
     const uint64_t numbers[] = {
         message->generation,      message->term,          message->version,    message->watermark,
         message->present_at_open, message->index_at_open, message->pace_milli, message->waiting,
-        message->remaining,       message->held};
+        message->remaining,       message->held,          message->index_end};
     if (strcmp(message->sale, sale) != 0 || !instance_valid(message->instance) ||
         !numbers_valid(numbers, sizeof(numbers) / sizeof(numbers[0])) ||
         (message->seed.len != 0 && message->seed.len != sizeof(out_board->view.seed))) {
@@ -48,6 +48,7 @@ enum tg_reason edge_wire_board(const char *sale, const Tidegate__V1__Board *mess
                                .waiting = message->waiting,
                                .remaining = message->remaining,
                                .held = message->held,
+                               .index_end = message->index_end,
                                .poll_seconds =
                                    message->poll_seconds < 60 ? message->poll_seconds : 60};
     memcpy(board.instance, message->instance, strlen(message->instance) + 1);

@@ -183,13 +183,17 @@ def long_functions():
 
 
 def documents():
-    """What docs/ and READMEs name in backticks exists: functions as `name()`, files by their path."""
+    """What docs/ and READMEs name in backticks exists: functions as `name()`, SQL as `tidegate.name`, files by their path."""
     code = "\n".join(read(path) for path in tracked(".c", ".h"))
+    statements = "\n".join(read(path) for path in tracked(".sql"))
     tops = {path.split("/")[0] for path in tracked("")}
     for path in tracked(".md"):
         for name in re.findall(r"`([a-z_0-9]+)\(\)`", read(path)):
             if not re.search(rf"\b{name}\(", code):
                 yield f"{path}: there is no function {name}()"
+        for name in re.findall(r"`(tidegate\.[a-z_]+)`", read(path)):
+            if not re.search(rf"(FUNCTION|TABLE|TYPE|SCHEMA) {name}\b", statements):
+                yield f"{path}: there is no {name} in the SQL"
         for name in re.findall(r"`([a-z][A-Za-z0-9_.-]*/[A-Za-z0-9_./-]+)`", read(path)):
             places = (os.path.join(ROOT, name), os.path.join(ROOT, os.path.dirname(path), name))
             if name.split("/")[0] in tops and not re.search("NAME|NNNN", name) and not any(glob.glob(f"{place}*") for place in places):
