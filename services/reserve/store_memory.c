@@ -407,10 +407,8 @@ static void count_units(struct reserve_memory *memory, const struct reserve_memo
 
 static void run_settle(struct reserve_memory *memory, struct reserve_memory_row *row)
 {
-    if (row->state == RESERVE_MEMORY_RELEASED) {
-        doubt(memory, "a confirmed reservation was given back");
-    } else if (row->state == RESERVE_MEMORY_SETTLED) {
-        say(memory, "already");
+    if (row->state != RESERVE_MEMORY_HELD) {
+        say(memory, "already"); /* also when it was given back since */
     } else {
         count_units(memory, row, false);
         row->state = RESERVE_MEMORY_SETTLED;

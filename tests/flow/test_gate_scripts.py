@@ -477,9 +477,21 @@ def test_a_settled_reservation_is_returned_by_a_verdict_of_this_epoch(gate):
     assert gate.client.hget(gate.key("buyers"), "U") == b""
 
 
-def test_settling_what_was_given_back_is_a_doubt(gate):
+def test_a_late_order_to_settle_what_was_returned_changes_nothing(gate):
+    """Confirmed, settled, returned; then the order to settle arrives once more. Nothing is wrong: nobody is paused."""
+    gate.hold(1)
+    gate.settle(1)
+    gate.release(1)
+    before = gate.state()
+    assert gate.settle(1) == ["already"]
+    assert gate.state() == before
+
+
+@pytest.mark.parametrize("name", ["held", "settled"])
+def test_settling_what_is_live_and_given_back_is_a_doubt(gate, name):
     gate.hold(1)
     gate.release(1)
+    gate.client.hset(gate.key(name), reservation(1), gate.client.hget(gate.key("released"), reservation(1)))
     before = gate.state(without=["pauses"])
     assert gate.settle(1)[0] == "doubt"
     assert gate.state(without=["pauses"]) == before and gate.hold(2) == ["paused", "pause"]

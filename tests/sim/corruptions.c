@@ -128,6 +128,9 @@ static bool forge(enum reserve_script script, int name, enum ledger_state state)
     }
     const struct gate_machine machine = {.data = data(), .now_ms = sim_gate_now(sim.primary)};
     const struct gate_words text = {call.key_count, call.count, words};
+    if (state == LEDGER_PENDING) { /* else its end would soon make it true */
+        sim.ledger.rows[row->id].expires_ms += 60000;
+    }
     gate_script_run(&machine, script, &text, &answer);
     return reserve_word_is(&answer, 0, "done");
 }

@@ -6,7 +6,9 @@
 -- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch of the verdict  3 reservation  4 source (daemon instance)
 -- Answers
 --       done | already | unknown_reservation | unknown_gate
---       doubt WHY                      it was given back, or the gate contradicts itself: a pause was added, nothing moved
+--       doubt WHY                      the gate contradicts itself: a pause was added, nothing moved
+-- What was given back since stays so, and is "already": a sold reservation may be returned while an older order to settle it
+-- is still on its way. That a return had its verdict is the checker's to prove.
 -- Works while paused and out of memory. An error reply means that nothing was written.
 local call, format = redis.call, string.format
 local reservation = ARGV[3]
@@ -22,7 +24,7 @@ end
 local packed = call('HGET', KEYS[3], reservation)
 local settled, released = call('HEXISTS', KEYS[5], reservation), call('HEXISTS', KEYS[6], reservation)
 if released == 1 then
-    return doubt('a confirmed reservation was given back')
+    return (packed or settled == 1) and doubt('live and given back') or {'already'}
 elseif not packed then
     return {settled == 1 and 'already' or 'unknown_reservation'}
 elseif settled == 1 then
