@@ -117,6 +117,16 @@ def run_model(tally):
     tally.part("model", passed, failed, time.monotonic() - begun, done.stdout)
 
 
+def run_fuzz(tally):
+    """Every fuzzer for a few seconds; the corpora themselves are among the unit tests."""
+    begun = time.monotonic()
+    command = ["tools/dev", "fuzz", "--seconds", "3", "--jobs", str(os.cpu_count())]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, errors="replace")
+    counts = re.search(r"^(\d+) without a crash, (\d+) failed$", done.stdout, re.M)
+    passed, failed = map(int, counts.groups()) if counts else (0, 1)
+    tally.part("fuzz", passed, failed, time.monotonic() - begun, done.stdout + done.stderr)
+
+
 def checks(tally, full):
     run_style(tally, style.CHECKS)
     sources = style.tracked(".c", ".h")
@@ -131,10 +141,10 @@ def checks(tally, full):
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
-    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "flow", []), help="only these parts of test")
+    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "fuzz", "flow", []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "flow"]
+    parts = options.parts or ["check", "unit", "asan", "model", *(["fuzz"] if os.environ.get("CI") else []), "flow"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -143,13 +153,15 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (parts != ["model"] and build(tally, "release")):
+        if "check" in parts or (not set(parts) <= {"model", "fuzz"} and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
             run_unit(tally, "asan")
         if "model" in parts:
             run_model(tally)
+        if "fuzz" in parts:
+            run_fuzz(tally)
         if "flow" in parts:
             run_flow(tally, options.selection)
     if tally.failures:
