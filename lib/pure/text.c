@@ -221,7 +221,7 @@ bool tg_sale_name_valid(const char *text, size_t length)
         return false;
     }
     for (size_t i = 0; i < length; i++) {
-        if (base64url_value(text[i]) < 0) { /* the same 64 characters */
+        if (base64url_values[(uint8_t)text[i]] == 0) { /* the same 64 characters */
             return false;
         }
     }
