@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -25,13 +26,14 @@ class StackError(Exception):
 
 
 def free_port(wanted=0):
-    """A port nobody listens on: the wanted one if it is free."""
-    for port in (wanted, 0):
+    """A port nobody listens on: the wanted one if it is free, else one below the range that outgoing connections use."""
+    for port in [wanted, *random.sample(range(15000, 32000), 50)]:
         with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
-                return probe.getsockname()[1]
+                if port:
+                    return port
             except OSError:
                 continue
     raise StackError("no free port on 127.0.0.1")
