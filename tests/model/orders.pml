@@ -33,7 +33,6 @@ PROPERTY(comes_to_rest);
 /* the gate */
 byte gate[RES], unit[RES];
 bool unacked[RES], taken[UNITS];
-bool over[RES];         /* the hold's provisional time is over */
 /* the ledger */
 byte row[RES];
 bool obeyed[RES];
@@ -117,7 +116,7 @@ active [RES] proctype Reservation() {
 #endif
         check() }
     :: atomic { /* services/reserve/core.c: record, at once or by service_hold.c's resend of unacked */
-        gate[i] == HELD && unacked[i] && !over[i] && !recording[i] -> recording[i] = 1 }
+        gate[i] == HELD && unacked[i] && !burying[i] && !recording[i] -> recording[i] = 1 }
     :: atomic { /* 0003_record.sql, record_batch */
 #ifdef MUT_RECORD_REVIVES
         recording[i] && (row[i] == NONE || row[i] == EXPIRED && !obeyed[i]) ->
@@ -149,14 +148,11 @@ active [RES] proctype Reservation() {
         row[i] == PENDING -> row[i] = CONFIRMED; check() }
     :: atomic { /* 0004_verdicts.sql, expire_ids: the sweeper's CARRY lane */
         row[i] == PENDING -> row[i] = EXPIRED; check() }
-    :: atomic { gate[i] == HELD && unacked[i] && !over[i] -> over[i] = 1 }
-#ifndef MUT_NOBODY_BURIES
-    :: atomic { /* due.lua, reserve.due: the sweeper's BURY lane */
-        gate[i] == HELD && unacked[i] && over[i] && !burying[i] -> burying[i] = 1 }
-#endif
+    :: atomic { /* due.lua, reserve.due: the sweeper's BURY lane, once the hold's own time is over; then nothing is sent again */
+        gate[i] == HELD && unacked[i] && !burying[i] -> burying[i] = 1 }
 #ifdef MUT_NO_TOMBSTONE
     :: atomic { burying[i] && row[i] == NONE && !releasing[i] -> releasing[i] = 1 } /* "missing: release" */
-#else
+#elif !defined(MUT_NOBODY_BURIES)
     :: atomic { /* 0004_verdicts.sql, expire_reservations: the tombstone */
         burying[i] && row[i] == NONE -> row[i] = EXPIRED; check() }
 #endif

@@ -5,7 +5,12 @@
  * here `named` says that the gate of an epoch named a reservation on the bus at least once, to have it recorded or buried. */
 #include "must.h"
 #define RES 2
+#ifndef HOLDERS
+#define HOLDERS RES /* reservations that are ever held */
+#endif
+#ifndef EPOCHS
 #define EPOCHS 2
+#endif
 #define NONE 0
 #define HELD 1      /* gate */
 #define SETTLED 2
@@ -29,8 +34,8 @@ PROPERTY(comes_to_rest);
 
 /* Redis: one set of keys per epoch */
 byte gate[EPOCHS * RES];
-bool armed[EPOCHS], loaded;
-byte loader, page;                  /* of the epoch being loaded */
+bool armed[EPOCHS], loaded[EPOCHS];
+byte loader[EPOCHS], page[EPOCHS];
 /* the ledger */
 byte epoch;
 bool known_armed = 1;
@@ -57,7 +62,7 @@ active [EPOCHS * RES] proctype At_gate() {
     i = _pid % RES; e = _pid / RES;
     do
     :: atomic { /* hold.lua: armed and attested; the lease of an old gate may last as long as it likes here */
-        armed[e] && attested[e] && G(e, i) == NONE && FREE(e) -> G(e, i) = HELD; NAMED(e, i) = 1; check() }
+        i < HOLDERS && armed[e] && attested[e] && G(e, i) == NONE && FREE(e) -> G(e, i) = HELD; NAMED(e, i) = 1; check() }
 #ifdef FOUND_RESEND_NAMES_NEW_EPOCH
     :: atomic { /* service_hold.c, resend: names the epoch that state told while the gate's answer was on its way */
         e > 0 && epoch == e && NAMED(e - 1, i) && G(e - 1, i) == HELD && !NAMED(e, i) -> NAMED(e, i) = 1 }
@@ -118,7 +123,7 @@ active proctype Ledger() {
     atomic { armed[0] = 1; attested[0] = 1 };
     do
 #ifdef MUT_SAME_EPOCH
-    :: atomic { !rebuilt -> rebuilt = 1; known_armed = 0; armed[0] = 0; loaded = 0 }
+    :: atomic { !rebuilt -> rebuilt = 1; known_armed = 0; armed[0] = 0; loaded[0] = 0 }
 #else
     :: atomic { epoch + 1 < EPOCHS -> epoch++; known_armed = 0 }
 #endif
@@ -130,39 +135,43 @@ active proctype Ledger() {
 /* services/reserve/core_care.c and load.lua, arm.lua: begin, fetch and load page by page, finish, arm, tell. Dies at any
  * step; the other one may take over at any time (really after a silence). */
 active [2] proctype Loader() {
-    byte me, at, row_read;
+    byte me, e, at, row_read;
     me = _pid;
 begin:
     atomic { /* state says that no gate of the present epoch is armed: load.lua, begin */
-        row_read = 0; at = 0;
+        row_read = 0; at = 0; e = 0;
         !known_armed ->
+        e = epoch;
         if
-        :: armed[epoch] -> telling[epoch] = 1; goto begin   /* whoever armed it did not live to tell */
-        :: !armed[epoch] -> skip
+        :: armed[e] -> telling[e] = 1; goto begin   /* whoever armed it did not live to tell */
+        :: !armed[e] -> skip
 #ifdef MUT_RELOAD_ARMED
-        :: armed[epoch] -> armed[epoch] = 0
+        :: armed[e] -> armed[e] = 0
 #endif
         fi;
-        loader = me; page = 0; loaded = 0;
-        G(epoch, 0) = NONE; G(epoch, 1) = NONE
+        loader[e] = me; page[e] = 0; loaded[e] = 0;
+        G(e, 0) = NONE; G(e, 1) = NONE
     };
     do
     :: at < RES ->
-        row_read = row[at];                                 /* snapshot_page */
+        if
+        :: atomic { epoch == e -> row_read = row[at] }      /* snapshot_page */
+        :: atomic { epoch != e -> goto begin }              /* stale_epoch */
+        fi;
         if
         :: atomic { /* load.lua, page */
 #ifdef MUT_NO_LOADER_CHECK
-            !armed[epoch] && page == at ->
+            !armed[e] && page[e] == at ->
 #else
-            !armed[epoch] && loader == me && page == at ->
+            !armed[e] && loader[e] == me && page[e] == at ->
 #endif
-            page++; at++;
-            MUST(no_doubt, G(epoch, at - 1) == NONE);
+            page[e]++; at++;
+            MUST(no_doubt, G(e, at - 1) == NONE);
             if
-            :: row_read == PENDING -> MUST(no_doubt, FREE(epoch)); G(epoch, at - 1) = HELD
-            :: row_read == CONFIRMED -> MUST(no_doubt, FREE(epoch)); G(epoch, at - 1) = SETTLED
+            :: row_read == PENDING -> MUST(no_doubt, FREE(e)); G(e, at - 1) = HELD
+            :: row_read == CONFIRMED -> MUST(no_doubt, FREE(e)); G(e, at - 1) = SETTLED
 #ifndef MUT_LOAD_WITHOUT_RELEASED
-            :: row_read >= EXPIRED -> G(epoch, at - 1) = RELEASED
+            :: row_read >= EXPIRED -> G(e, at - 1) = RELEASED
 #else
             :: row_read >= EXPIRED
 #endif
@@ -176,18 +185,18 @@ begin:
     if
     :: atomic { /* load.lua, finish */
 #ifdef MUT_NO_LOADER_CHECK
-        !armed[epoch] -> loaded = 1 }
+        !armed[e] -> loaded[e] = 1 }
 #else
-        !armed[epoch] && loader == me -> loaded = 1 }
+        !armed[e] && loader[e] == me -> loaded[e] = 1 }
 #endif
     :: atomic { true -> goto begin }
     fi;
     if
     :: atomic { /* arm.lua */
 #ifdef MUT_NO_LOADER_CHECK
-        !armed[epoch] && loaded -> armed[epoch] = 1 }
+        !armed[e] && loaded[e] -> armed[e] = 1 }
 #else
-        !armed[epoch] && loaded && loader == me -> armed[epoch] = 1 }
+        !armed[e] && loaded[e] && loader[e] == me -> armed[e] = 1 }
 #endif
     :: atomic { true -> goto begin }
     fi;

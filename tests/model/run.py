@@ -16,7 +16,7 @@ import typing
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEMORY_MB = 2500
 DEPTH = 1000000
-SECONDS_MAX = 240
+SECONDS_MAX = 600
 
 
 class Row(typing.NamedTuple):
@@ -71,6 +71,7 @@ ROWS = [
     Row("returns", "MUT_PAYMENT_REUSED", "buys_once"),
     Row("returns", "MUT_LATE_IS_DROPPED", "nobody_forgets_money"),
     Row("rebuild", ""),
+    Row("rebuild", "EPOCHS=3 HOLDERS=1", quick=False),
     Row("rebuild", "FOUND_RESEND_NAMES_NEW_EPOCH", "known_to_the_gate"),
     Row("rebuild", "MUT_NO_FENCE", "known_to_the_gate"),
     Row("rebuild", "MUT_NO_FENCE", "one_owner"),
