@@ -47,7 +47,7 @@ void fault_plan(void)
         }
         const uint32_t often = 1 + sim_below(chance((enum sim_fault)fault), 3);
         for (uint32_t i = 0; i < (fault == FAULT_CLOSE ? 1 : often); i++) {
-            sim_at(sim_between(chance((enum sim_fault)fault), fault == FAULT_CLOSE ? 2500 : 300,
+            sim_at(sim_between(chance((enum sim_fault)fault), fault == FAULT_CLOSE ? 1800 : 300,
                                sim.heal_at - 1),
                    EVENT_FAULT, 0, (uint16_t)fault, 0);
         }
@@ -117,7 +117,8 @@ static void end_old_primary(int gate)
 
 static void cut(void)
 {
-    const uint8_t node = (uint8_t)sim_below(chance(FAULT_CUT), NODE_PEOPLE);
+    uint8_t node = (uint8_t)sim_below(chance(FAULT_CUT), NODE_PEOPLE);
+    node = sim.nodes[node].exists ? node : (uint8_t)(node & ~1u);
     sim.nodes[node].cut = true;
     SIM_NOTE("%s is cut off", sim_node_name(node));
     sim_at(sim.now + sim_between(chance(FAULT_CUT), 50, 4000), EVENT_UNDO, node, FAULT_CUT, 0);
@@ -243,7 +244,7 @@ void fault_heal(void)
     end_old_primary(1 - sim.primary);
     for (uint8_t node = 0; node < NODE_PEOPLE; node++) {
         sim.nodes[node].cut = false;
-        if (!sim.nodes[node].up) {
+        if (!sim.nodes[node].up && sim.nodes[node].exists) {
             sim.nodes[node].incarnation++;
             sim_start(node);
         }

@@ -144,7 +144,9 @@ static void lost(uint8_t node)
 void invariant_tick(uint8_t node)
 {
     struct invariant_node *checker = at(node);
-    sim_at(sim.now + TURN_MS, EVENT_TICK, node, 0, sim.nodes[node].incarnation);
+    const int64_t rest_ms = checker->core.next_round.ms - sim_mono(node).ms;
+    sim_at(sim.now + (rest_ms > TURN_MS && rest_ms < 1000 ? rest_ms : TURN_MS), EVENT_TICK, node, 0,
+           sim.nodes[node].incarnation);
     if (!checker->stated) {
         return;
     }
@@ -172,7 +174,10 @@ void invariant_read(uint8_t node, uint16_t number)
         return;
     }
     if (round->step != INVARIANT_JUDGE) {
-        invariant_read_step(node, checker);
+        do {
+            invariant_read_step(node, checker);
+        } while (round->step != INVARIANT_REST && round->step != INVARIANT_JUDGE &&
+                 sim_percent(&sim.chance, 40));
         if (round->step != INVARIANT_REST && round->step != INVARIANT_JUDGE) {
             next_read(node);
             return;

@@ -18,6 +18,7 @@ enum {
     SIM_ITEMS = 2,
     SIM_UNITS = 8, /* at most, per item */
     SIM_PAGE = 8,
+    SIM_SNAPSHOT = 3, /* rows of a page */
     SIM_PAUSES = 24,
     SIM_LIFTED = 48,
     SIM_LOG = 700,
@@ -144,7 +145,7 @@ struct ledger_page {
     enum tg_reason reason;
     bool end;
     uint8_t count;
-    struct ledger_row rows[SIM_PAGE];
+    struct ledger_row rows[SIM_SNAPSHOT];
 };
 void ledger_snapshot(const struct ledger *ledger, uint64_t epoch, uint64_t after, uint8_t limit,
                      struct ledger_page *out_page);

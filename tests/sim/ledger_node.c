@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { STATE_MS = 700 };
+enum { STATE_MS = 900 };
 enum { TICK_STATE };
 
 void ledger_node_start(uint8_t node)
@@ -132,13 +132,14 @@ static void run(const struct sim_packet *packet, union sim_body *reply)
     case MESSAGE_CHECK:
         ledger_append_check(ledger, sim_ledger_now(), packet->body.check.epoch,
                             packet->body.check.outcome);
+        ledger_tick(ledger, sim_ledger_now());
         break;
     case MESSAGE_LOG:
         reply->log.stored = ledger_append_log(ledger, packet->body.log.epoch,
                                               packet->body.log.entries, packet->body.log.count);
         break;
     case MESSAGE_SNAPSHOT:
-        ledger_snapshot(ledger, packet->body.snapshot.epoch, packet->body.snapshot.after, 3,
+        ledger_snapshot(ledger, packet->body.snapshot.epoch, packet->body.snapshot.after, SIM_SNAPSHOT,
                         &reply->page);
         break;
     case MESSAGE_ARMED:

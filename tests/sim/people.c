@@ -21,7 +21,7 @@ static void later(uint16_t buyer, int64_t low_ms, int64_t high_ms)
 void people_start(void)
 {
     for (uint16_t buyer = 0; buyer < sim.buyer_count; buyer++) {
-        later(buyer, 500, 2500);
+        later(buyer, 500, 1400);
     }
 }
 
@@ -107,10 +107,10 @@ static void decide(uint16_t buyer)
         sim.ids[who->id].returned = true;
         act(buyer, MESSAGE_CANCEL, VERB_CANCEL);
         who->stage = BUYER_IDLE;
-        later(buyer, 100, 900);
+        later(buyer, 50, 500);
     } else if (draw < 35) {
         who->stage = BUYER_IDLE; /* forgets it */
-        later(buyer, 200, 1500);
+        later(buyer, 50, 900);
     } else {
         if (draw < 55) {
             act(buyer, MESSAGE_EXTEND, VERB_EXTEND);
@@ -172,7 +172,7 @@ static void held(uint16_t buyer, uint16_t id, const struct sim_packet *packet)
         return;
     }
     who->stage = BUYER_IDLE;
-    later(buyer, 100, 800);
+    later(buyer, 50, 500);
 }
 
 static void confirmed(uint16_t buyer, uint16_t id, const struct sim_packet *packet)
@@ -196,7 +196,7 @@ static void confirmed(uint16_t buyer, uint16_t id, const struct sim_packet *pack
         }
     }
     who->stage = BUYER_IDLE;
-    later(buyer, 100, 800);
+    later(buyer, 50, 500);
 }
 
 void people_replied(const struct sim_packet *packet)

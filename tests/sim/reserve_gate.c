@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-enum { SNAPSHOT_ROWS = 3 };
 
 static struct reserve_node *at(uint8_t node)
 {

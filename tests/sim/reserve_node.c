@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { LOOK_MS = 350, RESEND_MS = 500, RUSH_MS = 20 };
+enum { LOOK_MS = 500, RESEND_MS = 500, RUSH_MS = 20 };
 enum { TICK_LOOK, TICK_RESEND };
 
 static struct reserve_node *at(uint8_t node)
@@ -111,7 +111,7 @@ void reserve_start(uint8_t node)
         reserve->jobs[i].number = 0;
     }
     sim_at(sim.now + 3, EVENT_CONNECT, node, 0, sim.nodes[node].incarnation);
-    again(node, TICK_LOOK, sim_between(&sim.chance, 5, LOOK_MS));
+    again(node, TICK_LOOK, sim_between(&sim.chance, 5, LOOK_MS / 3));
     again(node, TICK_RESEND, sim_between(&sim.chance, 5, RESEND_MS));
 }
 
@@ -120,7 +120,7 @@ void reserve_tick(uint8_t node, uint16_t which)
     if (which == TICK_LOOK) {
         const bool loading = at(node)->stated && !at(node)->view.armed;
         reserve_care_turn(node);
-        again(node, TICK_LOOK, loading ? LOOK_MS / 2 : LOOK_MS + sim_below(&sim.chance, RUSH_MS));
+        again(node, TICK_LOOK, loading ? LOOK_MS / 3 : LOOK_MS + sim_below(&sim.chance, RUSH_MS));
     } else {
         reserve_resend_tick(node);
         again(node, TICK_RESEND, RESEND_MS);

@@ -36,16 +36,16 @@ static void define_sale(void)
         ledger->units[item] = (uint8_t)sim_between(chance, 1, 5);
     }
     ledger->limit = (uint8_t)sim_between(chance, 1, 2);
-    ledger->hold_ms = sim_between(chance, 400, 1500);
-    ledger->grace_ms = sim_between(chance, 50, 300);
-    ledger->extend_ms = sim_between(chance, 300, 1800);
+    ledger->hold_ms = sim_between(chance, 300, 1000);
+    ledger->grace_ms = sim_between(chance, 50, 200);
+    ledger->extend_ms = sim_between(chance, 200, 1200);
     ledger->extensions_max = 2;
     ledger->lease_ms = sim_between(chance, 2500, 3000);
     ledger->epoch = 1;
     ledger->control_sequence = 1;
     ledger->stage = TG_PHASE_SCHEDULED;
     sim.buyer_count = (uint32_t)sim_between(chance, 2, SIM_BUYERS);
-    sim.heal_at = sim_between(chance, 4500, 7500);
+    sim.heal_at = sim_between(chance, 2600, 5000);
 }
 
 static void set_up(uint64_t seed)
@@ -72,7 +72,9 @@ static void set_up(uint64_t seed)
     gate_new_run(0);
     for (uint8_t node = 0; node < NODES; node++) {
         sim.nodes[node].mono_offset = sim_between(&sim.chance, 0, 1000000);
-        if (node < NODE_PEOPLE) {
+        sim.nodes[node].exists = node >= NODE_PEOPLE || node % TWO == 0 ||
+                                 sim_percent(&sim.chance, 50);
+        if (node < NODE_PEOPLE && sim.nodes[node].exists) {
             sim_start(node);
         }
     }
@@ -105,7 +107,7 @@ static void look_at_end(void)
 {
     if (sim.corrupted) {
         if (sim.alarmed_since) {
-            sim.over = true;
+            sim.over = sim.events >= EVENTS_LEAST;
         } else if (sim.rounds_since >= ROUNDS_TO_NOTICE) {
             sim_fail("not noticed in two rounds: %s", sim.corruption);
         }
@@ -123,7 +125,7 @@ static void look_at_end(void)
         }
     }
     if (why == NULL) {
-        sim.over = true;
+        sim.over = sim.events >= EVENTS_LEAST;
     } else if (sim.now > sim.end_at) {
         sim_fail("not settled: %s", why);
     }
@@ -158,9 +160,8 @@ static void hand(const struct sim_event *event)
     case EVENT_DELIVER:
         bus_deliver(event->a);
         break;
-    case EVENT_TIMEOUT:
-        sim.events--; /* counted when it is one */
-        bus_timeout(event->a, event->b);
+    case EVENT_UNANSWERED:
+        bus_unanswered(event->a, event->b);
         break;
     case EVENT_GATE_RUN:
         gate_call_run(event->a);
@@ -218,6 +219,7 @@ void schedule_run(uint64_t seed, uint32_t fault_mask, bool trace)
     sim_at(100, EVENT_OPERATOR, NODE_OPERATOR, 0, 0);
     sim_at(sim.heal_at, EVENT_HEAL, 0, 0, 0);
     while (!sim.over && !sim.failed && sim_next(&event)) {
+        bus_timeouts(event.at);
         sim.now = event.at;
         sim.events++;
         hand(&event);

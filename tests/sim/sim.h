@@ -194,7 +194,7 @@ struct sim_connection {
 };
 
 struct sim_node {
-    bool up, cut;
+    bool exists, up, cut;
     uint32_t incarnation;
     int64_t mono_offset;
     struct sim_connection connection; /* reserve and invariant */
@@ -287,7 +287,7 @@ struct sim_redis {
 
 enum sim_event_kind {
     EVENT_DELIVER,      /* a: packet */
-    EVENT_TIMEOUT,      /* a: call, b: number */
+    EVENT_UNANSWERED,   /* a: call, b: number */
     EVENT_GATE_RUN,     /* a: gate call */
     EVENT_GATE_REPLY,   /* a: gate call */
     EVENT_TICK,         /* node; a: which, b: incarnation */
@@ -350,6 +350,7 @@ enum {
     SIM_CALLS = 2048,
     SIM_GATE_CALLS = 2048,
     SIM_QUEUE = 8192,
+    SIM_TIMEOUTS = 8192, /* a power of two */
     SIM_TEXT_BYTES = 4 << 20,
     SIM_FAILURE_BYTES = 400
 };
@@ -388,7 +389,7 @@ struct sim {
     const char *corruption;
     uint32_t run_ids;
     uint16_t packet_free, call_free, gate_call_free; /* index + 1 */
-    uint32_t packet_used, call_used, gate_call_used, queue_count;
+    uint32_t packet_used, call_used, gate_call_used, queue_count, timeout_first, timeout_last;
     size_t text_used;
     int stale;
     /* ---- set up by whoever uses them ---- */
@@ -400,6 +401,7 @@ struct sim {
     uint32_t sweeper_page[TWO];
     struct invariant_node invariants[TWO];
     struct sim_event queue[SIM_QUEUE];
+    struct sim_event timeouts[SIM_TIMEOUTS]; /* all calls wait equally long: a ring, in order */
     struct sim_packet packets[SIM_PACKETS];
     struct sim_call calls[SIM_CALLS];
     struct sim_gate_call gate_calls[SIM_GATE_CALLS];
@@ -443,7 +445,9 @@ void bus_call(uint8_t node, enum sim_message kind, const union sim_body *body, u
 void bus_reply(uint8_t node, const struct sim_return *back, const union sim_body *body);
 void bus_publish(uint8_t node, enum sim_message kind, const union sim_body *body);
 void bus_deliver(uint16_t packet);
-void bus_timeout(uint16_t call, uint32_t number);
+/* Calls that nobody answered by now end. */
+void bus_timeouts(int64_t before);
+void bus_unanswered(uint16_t call, uint32_t number);
 /* The daemon dies here, if it is to: the rest of what it was about to do is lost. */
 bool sim_dies(uint8_t node);
 void sim_crash(uint8_t node, int64_t for_ms);

@@ -98,7 +98,8 @@ static int64_t travel_ms(void)
 static void send(const struct sim_packet *packet)
 {
     uint32_t copies = 1;
-    if (sim.nodes[packet->from].cut) {
+    const struct sim_node *to = &sim.nodes[packet->to];
+    if (sim.nodes[packet->from].cut || to->cut || !to->up) {
         return;
     }
     if (sim_on(FAULT_LOSS) && sim_percent(&sim.fault_chance[FAULT_LOSS], sim.loss_percent)) {
@@ -172,7 +173,12 @@ void bus_call(uint8_t node, enum sim_message kind, const union sim_body *body, u
                                         .token = token};
     const uint8_t to = member_of(group_of(kind));
     const bool nobody = to == NODES || sim.nodes[node].cut;
-    sim_at(sim.now + (nobody ? 1 : SIM_CALL_MS), EVENT_TIMEOUT, node, call, number);
+    assert(sim.timeout_last - sim.timeout_first < SIM_TIMEOUTS);
+    sim.timeouts[sim.timeout_last++ % SIM_TIMEOUTS] =
+        (struct sim_event){.at = sim.now + SIM_CALL_MS, .a = call, .b = number};
+    if (nobody) {
+        sim_at(sim.now + 1, EVENT_UNANSWERED, node, call, number);
+    }
     if (!nobody) {
         const struct sim_packet packet = {.kind = kind,
                                           .from = node,
@@ -285,7 +291,7 @@ void bus_deliver(uint16_t index)
     }
 }
 
-void bus_timeout(uint16_t call, uint32_t number)
+void bus_unanswered(uint16_t call, uint32_t number)
 {
     struct sim_packet packet = {.kind = sim.calls[call].kind,
                                 .to = sim.calls[call].node,
@@ -294,9 +300,25 @@ void bus_timeout(uint16_t call, uint32_t number)
                                 .no_answer = true,
                                 .back = {.call = call, .number = number}};
     if (close_call(&packet)) {
-        sim.events++;
         SIM_NOTE("%s: no answer to %s", sim_node_name(packet.to), message_name(packet.kind));
         hand_reply(packet.to, &packet);
+    }
+}
+
+void bus_timeouts(int64_t before)
+{
+    while (sim.timeout_first != sim.timeout_last) {
+        const struct sim_event *next = &sim.timeouts[sim.timeout_first % SIM_TIMEOUTS];
+        const bool open = sim.calls[next->a].open && sim.calls[next->a].number == next->b;
+        if (open && next->at > before) {
+            break;
+        }
+        sim.timeout_first++;
+        if (open) {
+            sim.now = next->at;
+            sim.events++;
+            bus_unanswered(next->a, next->b);
+        }
     }
 }
 

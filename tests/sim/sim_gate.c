@@ -233,6 +233,7 @@ void gate_new_run(int gate)
     for (uint8_t node = 0; node < NODE_PEOPLE; node++) {
         if (sim.nodes[node].connection.up && sim.nodes[node].connection.gate == gate) {
             gate_break(node);
+            sim.nodes[node].connection.lost = true; /* nobody is left to read them */
         }
     }
 }
