@@ -2,6 +2,7 @@
 #include "services/reserve/answer.h"
 
 #include "lib/pure/number.h"
+#include "lib/pure/reason.h"
 
 #include <string.h>
 
@@ -88,19 +89,19 @@ static enum reserve_taken sold_out(const struct reserve_answer *answer,
 static enum reserve_taken read_words(const struct reserve_answer *answer,
                                      struct reserve_hold_answer *hold)
 {
+    /* Words that are reasons of the catalogue as well are spelled there. */
     static const struct {
-        const char *word;
+        enum tg_reason reason;
         enum reserve_taken taken;
-    } plain[] = {
-        {"mismatch", RESERVE_TAKEN_MISMATCH},
-        {"unknown_gate", RESERVE_TAKEN_UNKNOWN_GATE},
-        {"pass_expired", RESERVE_TAKEN_PASS_EXPIRED},
-        {"pass_used", RESERVE_TAKEN_PASS_USED},
+    } reasons[] = {
+        {TG_REASON_UNKNOWN_GATE, RESERVE_TAKEN_UNKNOWN_GATE},
+        {TG_REASON_PASS_EXPIRED, RESERVE_TAKEN_PASS_EXPIRED},
+        {TG_REASON_PASS_USED, RESERVE_TAKEN_PASS_USED},
     };
     if (reserve_word_is(answer, 0, "held")) {
         return take_record(answer, 1, hold) ? RESERVE_TAKEN_HELD : RESERVE_TAKEN_DOUBT;
     }
-    if (reserve_word_is(answer, 0, "sold_out")) {
+    if (reserve_word_is(answer, 0, tg_reason_code(TG_REASON_SOLD_OUT))) {
         return sold_out(answer, hold);
     }
     if (reserve_word_is(answer, 0, "replay")) {
@@ -112,9 +113,12 @@ static enum reserve_taken read_words(const struct reserve_answer *answer,
     if (reserve_word_is(answer, 0, "limit")) {
         return limit(answer, hold);
     }
-    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
-        if (reserve_word_is(answer, 0, plain[i].word)) {
-            return plain[i].taken;
+    if (reserve_word_is(answer, 0, "mismatch")) {
+        return RESERVE_TAKEN_MISMATCH;
+    }
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reserve_word_is(answer, 0, tg_reason_code(reasons[i].reason))) {
+            return reasons[i].taken;
         }
     }
     return RESERVE_TAKEN_DOUBT;
@@ -142,24 +146,28 @@ void reserve_answer_hold(const struct reserve_answer *answer, struct reserve_hol
 
 enum reserve_obeyed reserve_answer_obeyed(const struct reserve_answer *answer)
 {
-    static const struct {
-        const char *word;
-        enum reserve_obeyed obeyed;
-    } words[] = {
-        {"done", RESERVE_OBEYED_DONE},
-        {"already", RESERVE_OBEYED_ALREADY},
-        {"unknown_reservation", RESERVE_OBEYED_UNKNOWN_RESERVATION},
-        {"unknown_gate", RESERVE_OBEYED_UNKNOWN_GATE},
-    };
     if (answer->ending == RESERVE_UNKNOWN || answer->ending == RESERVE_NOT_RUN) {
         return RESERVE_OBEYED_UNKNOWN;
     }
-    for (size_t i = 0; answer->ending == RESERVE_ENDED && i < sizeof words / sizeof words[0]; i++) {
-        if (reserve_word_is(answer, 0, words[i].word)) {
-            return words[i].obeyed;
-        }
+    if (answer->ending == RESERVE_BROKEN) {
+        return RESERVE_OBEYED_DOUBT;
     }
-    return RESERVE_OBEYED_DOUBT;
+    if (reserve_word_is(answer, 0, "done")) {
+        return RESERVE_OBEYED_DONE;
+    }
+    if (reserve_word_is(answer, 0, "already")) {
+        return RESERVE_OBEYED_ALREADY;
+    }
+    if (reserve_word_is(answer, 0, "unknown_reservation")) {
+        return RESERVE_OBEYED_UNKNOWN_RESERVATION;
+    }
+    return reserve_answer_unknown_gate(answer) ? RESERVE_OBEYED_UNKNOWN_GATE : RESERVE_OBEYED_DOUBT;
+}
+
+bool reserve_answer_unknown_gate(const struct reserve_answer *answer)
+{
+    return answer->ending == RESERVE_ENDED &&
+           reserve_word_is(answer, 0, tg_reason_code(TG_REASON_UNKNOWN_GATE));
 }
 
 enum { LOOK_ITEMS_AT = 17, LOOK_ITEM_WORDS = 6 };
@@ -206,8 +214,7 @@ bool reserve_answer_look(const struct reserve_answer *answer, struct reserve_loo
     if (answer->ending != RESERVE_ENDED) {
         return false;
     }
-    if (reserve_word_is(answer, 0, "unknown_gate") &&
-        reserve_word_number(answer, 1, &look.now_ms)) {
+    if (reserve_answer_unknown_gate(answer) && reserve_word_number(answer, 1, &look.now_ms)) {
         *out_look = look;
         return true;
     }

@@ -82,6 +82,9 @@ enum reserve_obeyed {
 };
 enum reserve_obeyed reserve_answer_obeyed(const struct reserve_answer *answer);
 
+/* It answered that there is no such gate, or that it is not the armed one. */
+bool reserve_answer_unknown_gate(const struct reserve_answer *answer);
+
 /* look */
 struct reserve_look_item {
     int64_t initial, stock, held, settled, free_bits;

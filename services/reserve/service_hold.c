@@ -227,7 +227,7 @@ static void run_pause(struct reserve_service *service, const struct reserve_carr
         reserve_care_pause(service, carried->sale,
                            carried->flow.reservation + TG_RESERVATION_ID_LENGTH -
                                TG_BASE32_ID_LENGTH,
-                           "unit_conflict");
+                           tg_reason_code(TG_REASON_UNIT_CONFLICT));
         return;
     case RESERVE_PAUSE_DOUBT:
         reserve_care_pause(service, carried->sale, NULL, "doubt");

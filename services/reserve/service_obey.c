@@ -217,7 +217,7 @@ static void on_due(void *context, uint64_t token, const struct reserve_answer *a
     if (job->number != token) {
         return;
     }
-    if (answer->ending == RESERVE_ENDED && reserve_word_is(answer, 0, "unknown_gate")) {
+    if (reserve_answer_unknown_gate(answer)) {
         due_finish(service, job, TG_REASON_UNKNOWN_GATE);
         return;
     }
@@ -324,7 +324,7 @@ static void on_asked(void *context, uint64_t token, const struct reserve_answer 
     enum tg_reason reason = TG_REASON_TRY_AGAIN;
     if (answer->ending == RESERVE_BROKEN) {
         reason = TG_REASON_DOUBT;
-    } else if (answer->ending == RESERVE_ENDED && reserve_word_is(answer, 0, "unknown_gate")) {
+    } else if (reserve_answer_unknown_gate(answer)) {
         reason = TG_REASON_UNKNOWN_GATE;
     } else if (answer->ending == RESERVE_ENDED &&
                reserve_word_is(answer, 0, ask->trim ? "done" : "attested") &&

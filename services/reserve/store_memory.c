@@ -108,16 +108,6 @@ static bool in_epoch(const struct reserve_memory *memory, const struct reserve_c
     return in_gate(memory, call) && number(argument(call, 2)) == memory->epoch;
 }
 
-static void doubt(struct reserve_memory *memory, const char *why)
-{
-    char *id = memory->pauses[memory->pause_count % RESERVE_MEMORY_PAUSES];
-    memset(id, '0', TG_BASE32_ID_LENGTH);
-    id[TG_BASE32_ID_LENGTH] = '\0';
-    memory->pause_count += memory->pause_count < RESERVE_MEMORY_PAUSES;
-    say(memory, "doubt");
-    say(memory, why);
-}
-
 /* ---- hold ---- */
 
 /* Free units from the cursor on, as the two forms of the script find them. */
@@ -202,7 +192,7 @@ static bool pick(struct reserve_memory *memory, const struct reserve_call *call,
         good = good && item->stock >= record->unit_count - first + demand.any;
         good = good && pick_any(item, plain, demand.any, record, demand.item);
         if (!good) {
-            say(memory, "sold_out");
+            say(memory, tg_reason_code(TG_REASON_SOLD_OUT));
             say_number(memory, item->stock);
             say_number(memory, item->held);
             memcpy(memory->items, before, memory->item_count * sizeof before[0]);
@@ -276,7 +266,7 @@ static bool place_free(struct reserve_memory *memory, const struct tg_hold_recor
         say(memory, "limit");
         say(memory, use->reservation);
     } else {
-        say(memory, "pass_used");
+        say(memory, tg_reason_code(TG_REASON_PASS_USED));
     }
     return false;
 }
@@ -315,7 +305,7 @@ static bool open_now(struct reserve_memory *memory, const struct reserve_call *c
         return false;
     }
     if (memory->now_ms >= number(argument(call, 7))) {
-        say(memory, "pass_expired");
+        say(memory, tg_reason_code(TG_REASON_PASS_EXPIRED));
         return false;
     }
     return true;
@@ -361,7 +351,7 @@ static void run_hold(struct reserve_memory *memory, const struct reserve_call *c
     static struct tg_hold_record record;
     memset(&record, 0, sizeof record);
     if (!in_gate(memory, call)) {
-        say(memory, "unknown_gate");
+        say(memory, tg_reason_code(TG_REASON_UNKNOWN_GATE));
         return;
     }
     read_asked(memory, call, &record);
@@ -457,7 +447,7 @@ static void run_extend(struct reserve_memory *memory, struct reserve_memory_row 
 static void run_order(struct reserve_memory *memory, const struct reserve_call *call)
 {
     if (!in_epoch(memory, call)) {
-        say(memory, "unknown_gate");
+        say(memory, tg_reason_code(TG_REASON_UNKNOWN_GATE));
         return;
     }
     struct reserve_memory_row *row = find(memory, argument(call, 3));
@@ -592,7 +582,7 @@ static void run_attest(struct reserve_memory *memory, const struct reserve_call 
 {
     if (!in_epoch(memory, call) || !same(argument(call, 3), memory->run_id_text) ||
         !same(argument(call, 4), memory->replication_id_text)) {
-        say(memory, "unknown_gate");
+        say(memory, tg_reason_code(TG_REASON_UNKNOWN_GATE));
         return;
     }
     int64_t at_ms = number(argument(call, 5));
@@ -646,7 +636,7 @@ static void run_look(struct reserve_memory *memory)
 {
     uint32_t states[3] = {0}, unacked = 0;
     if (!memory->known) {
-        say(memory, "unknown_gate");
+        say(memory, tg_reason_code(TG_REASON_UNKNOWN_GATE));
         say_number(memory, memory->now_ms);
         return;
     }
@@ -692,7 +682,7 @@ static void run_look(struct reserve_memory *memory)
 static void run_due(struct reserve_memory *memory, const struct reserve_call *call)
 {
     if (!in_epoch(memory, call)) {
-        say(memory, "unknown_gate");
+        say(memory, tg_reason_code(TG_REASON_UNKNOWN_GATE));
         return;
     }
     say(memory, "due");
@@ -711,7 +701,7 @@ static void run_due(struct reserve_memory *memory, const struct reserve_call *ca
 static void run_trim(struct reserve_memory *memory, const struct reserve_call *call)
 {
     if (!in_epoch(memory, call) || number(argument(call, 3)) > memory->sequence) {
-        say(memory, "unknown_gate");
+        say(memory, tg_reason_code(TG_REASON_UNKNOWN_GATE));
         return;
     }
     say(memory, "done");

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 static void tcp_urls_are_read(void **state)
@@ -121,11 +122,9 @@ static int parse_with(const char *from, const char *to, struct tg_kv_server *out
 {
     char text[512];
     const char *at = strstr(info, from);
-    size_t head = (size_t)(at - info);
-    memcpy(text, info, head);
-    strcpy(text + head, to);
-    strcat(text, at + strlen(from));
-    return kv_server_parse(text, strlen(text), out_server);
+    int length =
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - info), info, to, at + strlen(from));
+    return kv_server_parse(text, (size_t)length, out_server);
 }
 
 static void what_info_must_say(void **state)

@@ -46,7 +46,8 @@ static int start_redis(void **state)
         {.flags = UV_IGNORE}, {.flags = UV_IGNORE}, {.flags = UV_IGNORE}};
     uv_process_options_t options = {
         .file = arguments[0], .args = (char **)arguments, .stdio = streams, .stdio_count = 3};
-    (void)signal(SIGPIPE, SIG_IGN);
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    assert_int_equal(sigaction(SIGPIPE, &ignore, NULL), 0);
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(uv_spawn(&loop, &server, &options), 0);
     assert_int_equal(reserve_store_redis_open(&loop, url, on_change, NULL, &redis), 0);
