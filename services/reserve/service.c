@@ -3,6 +3,7 @@
 
 #include "lib/io/keys.h"
 #include "lib/io/log.h"
+#include "lib/io/metrics.h"
 #include "lib/io/now.h"
 #include "services/reserve/store_redis.h"
 
@@ -42,6 +43,11 @@ bool reserve_present_seal(const struct reserve_service *service, char out_seal[R
     }
     reserve_seal(run_id, replication_id, out_seal);
     return true;
+}
+
+void reserve_count_invalid(const struct tg_bus_incoming *incoming)
+{
+    tg_metric_add(TG_METRIC_BUS_INVALID, tg_bus_body(incoming)->descriptor->short_name, 1);
 }
 
 /* ---- readiness: a script answers, not a PING ---- */

@@ -128,6 +128,9 @@ const struct reserve_keys *reserve_sale_keys(struct reserve_service *service, ui
 /* Seal of the connected Redis; false while there is none. */
 bool reserve_present_seal(const struct reserve_service *service, char out_seal[RESERVE_SEAL_BYTES]);
 
+/* Counts a message with a field out of its bounds. */
+void reserve_count_invalid(const struct tg_bus_incoming *incoming);
+
 int reserve_hold_open(struct reserve_service *service);
 void reserve_hold_close(struct reserve_service *service);
 void reserve_hold_serve(void *context, struct tg_bus_incoming *take_incoming);

@@ -317,8 +317,11 @@ void reserve_hold_serve(void *context, struct tg_bus_incoming *take_incoming)
                                 ? reserve_wire_hold(&service->secrets, sale, message, &request)
                                 : TG_REASON_MALFORMED;
     struct reserve_carried *carried = NULL;
-    if (reason == TG_REASON_NONE && !service->draining) {
+    if (reason == TG_REASON_MALFORMED) {
+        reserve_count_invalid(take_incoming);
+    } else if (reason == TG_REASON_NONE && !service->draining) {
         carried = take_place(service, (uint32_t)index);
+        tg_metric_add(TG_METRIC_GATE_COMMANDS, "full", carried == NULL);
     }
     if (carried == NULL) {
         refuse(take_incoming, reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);

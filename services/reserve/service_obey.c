@@ -95,6 +95,9 @@ static void obey_refuse(struct reserve_service *service, struct tg_bus_incoming 
                         int index, enum tg_reason reason)
 {
     Tidegate__V1__ObeyReply reply;
+    if (reason == TG_REASON_MALFORMED) {
+        reserve_count_invalid(take_incoming);
+    }
     tidegate__v1__obey_reply__init(&reply);
     reply.reason = (char *)tg_reason_code(reason);
     reply.epoch = epoch_of(service, index);
@@ -299,6 +302,9 @@ void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming)
 static void ask_answer(struct tg_bus_incoming *take_incoming, bool trim, enum tg_reason reason,
                        int64_t until_ms)
 {
+    if (reason == TG_REASON_MALFORMED) {
+        reserve_count_invalid(take_incoming);
+    }
     if (trim) {
         Tidegate__V1__TrimReply reply;
         tidegate__v1__trim_reply__init(&reply);
