@@ -121,7 +121,7 @@ active [RES] proctype Reservation() {
     :: atomic { row[i] == CONFIRMED && !obeyed[i] && !settling[i] -> settling[i] = 1 } /* due_work */
     :: atomic { ENDED(i) && !obeyed[i] && !releasing[i] -> releasing[i] = 1 }
     :: atomic { settling[i] && gate[i] == HELD -> gate[i] = SETTLED; check() }         /* settle.lua */
-#ifdef FOUND_SETTLE_DOUBTS_RETURNED
+#ifdef MUT_SETTLE_DOUBTS_RETURNED
     :: atomic { settling[i] && gate[i] == RELEASED -> MUST(no_doubt, false) }
 #endif
     :: atomic { /* release.lua: of what is held, or settled (a return) */

@@ -59,7 +59,7 @@ ROWS = [
     Row("deadline", "MUT_BURY_BY_GATE_DEADLINE", "kept_promise"),
     Row("deadline", "MUT_CONFIRM_AT_DEADLINE", "in_time_wins"),
     Row("returns", ""),
-    Row("returns", "FOUND_SETTLE_DOUBTS_RETURNED", "no_doubt"),
+    Row("returns", "MUT_SETTLE_DOUBTS_RETURNED", "no_doubt"),
     Row("returns", "MUT_RELEASE_TWICE", "returned_once"),
     Row("returns", "MUT_RELEASE_TWICE", "conserved"),
     Row("returns", "MUT_RELEASE_HELD_ONLY", "comes_to_rest"),
