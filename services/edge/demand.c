@@ -7,10 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MEMBER_BYTES_SHOWN = 64 };
+
+/* A long name is cut, never within a character: the sentence goes into a JSON document. */
 static enum tg_reason fault(char out_fault[EDGE_FAULT_BYTES], const char *member,
                             const char *sentence)
 {
-    snprintf(out_fault, EDGE_FAULT_BYTES, "%.64s: %s", member, sentence);
+    size_t length = strnlen(member, MEMBER_BYTES_SHOWN);
+    while (length > 0 && !tg_utf8_valid((const uint8_t *)member, length)) {
+        length--;
+    }
+    snprintf(out_fault, EDGE_FAULT_BYTES, "%.*s: %s", (int)length, member, sentence);
     return TG_REASON_MALFORMED;
 }
 

@@ -11,7 +11,7 @@
 
 #include <sodium.h>
 
-enum { PAUSES = 6, STATES = 24, STEPS_MAX = 200, SIGNED_BYTES_MAX = 1024 };
+enum { PAUSES = 6, STATES = 24, STEPS_MAX = 100, SIGNED_BYTES_MAX = 1024 };
 #define NOW_MS INT64_C(1800000000000)
 
 static struct tg_sign_key operator_key = {.id = "01234567"}, invariant_key = {.id = "89abcdef"};
@@ -160,6 +160,36 @@ static void wild_state_arrives(struct run *run, struct choice *choice)
     bus_arena_free(&arena);
 }
 
+/* Bytes of any kind as a definition: taken only within the bounds every daemon's tables have. */
+static void wild_definition_arrives(struct run *run, struct choice *choice)
+{
+    struct bus_arena arena = {0};
+    struct sales_entry entry = run->entry;
+    const struct tg_sale *sale = &entry.sale;
+    uint8_t body[512];
+    size_t wanted = choice_below(choice, sizeof(body));
+    size_t length = choice_take(choice, body, wanted);
+    const Tidegate__V1__SaleDefinition *definition =
+        (const Tidegate__V1__SaleDefinition *)bus_unpack(
+            &arena, &tidegate__v1__sale_definition__descriptor, body, length);
+    if (definition == NULL || !sales_definition_take(&entry, definition)) {
+        HOLDS(memcmp(&entry, &run->entry, sizeof(entry)) == 0);
+    } else {
+        HOLDS(!entry.stated || sale->generation == run->entry.sale.generation);
+        HOLDS(sale->item_count >= 1 && sale->item_count <= TG_MAX_ITEMS_PER_SALE);
+        for (uint32_t i = 0; i < sale->item_count; i++) {
+            HOLDS(tg_sale_name_valid(sale->items[i].sku, strlen(sale->items[i].sku)));
+            HOLDS(sale->items[i].units >= 1 && sale->items[i].units <= TG_MAX_UNITS_PER_ITEM);
+            HOLDS(tg_sale_item(sale, sale->items[i].sku) == (int)i);
+        }
+        HOLDS(sale->limit_per_buyer >= 1 && sale->limit_per_buyer <= TG_MAX_BUYER_LIMIT);
+        HOLDS(sale->pace_min_milli <= sale->pace_max_milli && sale->shards == 1);
+        HOLDS(sale->own_pause_count == run->entry.sale.own_pause_count);
+        HOLDS(sale->pause_count == run->entry.sale.pause_count);
+    }
+    bus_arena_free(&arena);
+}
+
 /* ---- commands ---- */
 
 static size_t pack_signed(const struct tg_signed_command *signed_command,
@@ -286,7 +316,7 @@ static void check(const struct run *run)
 
 static void step(struct run *run, struct choice *choice)
 {
-    switch (choice_below(choice, 8)) {
+    switch (choice_below(choice, 9)) {
     case 0:
         ledger_moves(run, choice);
         break;
@@ -309,6 +339,9 @@ static void step(struct run *run, struct choice *choice)
         break;
     case 6:
         wild_state_arrives(run, choice);
+        break;
+    case 7:
+        wild_definition_arrives(run, choice);
         break;
     default:
         wild_command_arrives(run, choice);

@@ -353,6 +353,41 @@ static size_t put_line(uint8_t *raw, size_t at, struct choice *choice, size_t le
     return at;
 }
 
+/* A header line: free, or one that matters for framing, as it is or with a few changes. */
+static size_t put_header(uint8_t *raw, size_t at, struct choice *choice)
+{
+    static const char *const lines[] = {"Content-Length: 0",
+                                        "Content-Length: 5",
+                                        "Transfer-Encoding: chunked",
+                                        "Transfer-Encoding: identity",
+                                        "transfer-encoding:chunked, chunked",
+                                        "Content-Length : 3",
+                                        " Transfer-Encoding: chunked",
+                                        "X: y\nContent-Length: 0",
+                                        "X: y\rTransfer-Encoding: chunked",
+                                        "X: y\n\nGET /hidden HTTP/1.1\nHost: h\n\n",
+                                        ": \tContent-Length: 0",
+                                        "Connection: close",
+                                        "Connection: keep-alive, Content-Length",
+                                        "Expect: 100-continue",
+                                        "Upgrade: h2c",
+                                        "Trailer: Content-Length"};
+    char line[96];
+    size_t kind = choice_below(choice, 2 * COUNT_OF(lines)), end = at;
+    if (kind >= COUNT_OF(lines)) {
+        end = put_line(raw, at, choice, 1 + choice_below(choice, 48));
+    } else {
+        size_t length = strlen(lines[kind]);
+        memcpy(line, lines[kind], length);
+        if (choice_below(choice, 2) == 1) {
+            choice_damage(choice, line, &length, sizeof(line));
+        }
+        struct choice damaged = {(const uint8_t *)line, length, 0};
+        end = put_line(raw, at, &damaged, length);
+    }
+    return end > at ? put_text(raw, end, "\r\n") : at; /* an empty one would end the head */
+}
+
 /* The body as chunks of chosen sizes. */
 static size_t put_chunks(uint8_t *raw, size_t at, struct choice *choice, const uint8_t *body,
                          size_t length)
@@ -395,8 +430,7 @@ static void hide(struct choice *choice)
     at = put_line(raw, at, choice, choice_below(choice, 32));
     at = put_text(raw, at, " HTTP/1.1\r\nHost: a\r\n");
     for (uint64_t lines = choice_below(choice, 3); lines > 0; lines--) {
-        size_t end = put_line(raw, at, choice, 1 + choice_below(choice, 48));
-        at = put_text(raw, end, end > at ? "\r\n" : "");
+        at = put_header(raw, at, choice);
     }
     (void)snprintf(framing, sizeof(framing), "Content-Length: %zu\r\n\r\n", body_length);
     at = put_text(raw, at, chunked ? "Transfer-Encoding: chunked\r\n\r\n" : framing);

@@ -9,7 +9,7 @@
 
 #define PACE_MILLI_MAX UINT64_C(1000000000000)
 
-enum { KINDS = 5, EVENTS_MAX = 40 };
+enum { KINDS = 5, EVENTS_MAX = 24 };
 
 static const char sale[] = "sale";
 

@@ -97,6 +97,9 @@ def http():
         seeds[name] = b"\0" + bytes([len(plan)]) + plan + raw
     seeds["large-and-late"] = (b"\0" + bytes([len(plan)]) + plan + b"GET /L HTTP/1.1\r\nHost: a\r\n\r\n" * 3 +
                                b"GET /N HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\n")
+    for line in range(16):  # the lines of put_header, undamaged, before either framing
+        for chunked in (0, 1):
+            seeds[f"framing-{line:02}-{chunked}"] = bytes([1, 0, 0, 2, chunked, 0, 1, line, 0, 200, 0])
     seeds["hidden-length"] = bytes([1, 2]) + b"ab" + bytes([0, 0, 0]) + bytes([3]) + b"abc" + bytes([1, 11]) + b"X-Test: abc" + plan
     seeds["hidden-chunks"] = bytes([1, 0, 0, 2, 1, 0, 2, 17]) + b"Content-Length: 5\r" + plan * 2
     return seeds
@@ -129,6 +132,7 @@ def seeds():
     yield "control", {"pauses": bytes([4, 0, 0, 1, 0, 0, 0, 20, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 2, 0, 3, 1]),
                       "lifts": bytes([0, 2, 0, 1, 0, 2, 1, 1, 2, 1, 3, 0, 2, 1, 4, 2, 0, 1, 0, 0, 0, 0, 30, 0]),
                       "generations": bytes([0, 1, 0, 1, 2, 0, 0, 0, 3, 1, 2, 1, 2, 0, 4, 1, 1, 1, 0, 0, 0, 0, 9, 9]),
+                      "definition": bytes([7, 0, 200]) + message(f2=1) + DEFINITION,
                       "wild": bytes([6, 0, 60]) + message(f1=SALE, f2=1, f3=2, f4=1, f9=[message(f1=ID, f2="why")], f10=[ID], f11=DIGEST)}
     yield "bus_body", {"board": b"\3" + BOARD, "stock": b"\x08" + STOCK, "sales": b"\x27" + message(f1=[DEFINITION, DEFINITION], f3=1),
                        "command": b"\x2c" + message(f1=ID, f2=SALE, f4=1, f7=DEFINITION, f8=[ID, ID]),
