@@ -56,6 +56,7 @@ struct reserve_sale {
     uint64_t requests, errors;
     uint32_t in_progress;
     char resend_cursor[24];
+    uint64_t resend_epoch; /* of the gate that the page on its way was asked of */
     bool resend_busy;
     uint64_t loaded_rows;
 };

@@ -361,6 +361,12 @@ static void on_unacknowledged(void *context, uint64_t token, const struct reserv
     struct reserve_service *service = context;
     struct reserve_sale *kept = &service->by_sale[token];
     kept->resend_busy = false;
+    if (kept->resend_epoch != tg_sales_at(service->sales, token)->epoch) {
+        /* Holds of a gate that was rebuilt meanwhile: recorded under the new epoch, which has never
+         * heard of them, they would pass the ledger's fence. */
+        memcpy(kept->resend_cursor, "0", 2);
+        return;
+    }
     if (answer->ending != RESERVE_ENDED || !reserve_word_is(answer, 0, "due") ||
         !reserve_word_copy(answer, 1, kept->resend_cursor, sizeof kept->resend_cursor)) {
         memcpy(kept->resend_cursor, "0", 2);
@@ -395,6 +401,7 @@ static void resend_page(struct reserve_service *service, uint32_t index)
     reserve_call_due(&call, &gate, kept->resend_cursor, 0,
                      sale->hold_ms + sale->grace_ms - RESERVE_RESEND_EVERY_MS);
     kept->resend_busy = true;
+    kept->resend_epoch = keys->epoch;
     reserve_store_run(service->store, &call, on_unacknowledged, service, index);
 }
 

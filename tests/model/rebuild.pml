@@ -63,7 +63,7 @@ active [EPOCHS * RES] proctype At_gate() {
     do
     :: atomic { /* hold.lua: armed and attested; the lease of an old gate may last as long as it likes here */
         i < HOLDERS && armed[e] && attested[e] && G(e, i) == NONE && FREE(e) -> G(e, i) = HELD; NAMED(e, i) = 1; check() }
-#ifdef FOUND_RESEND_NAMES_NEW_EPOCH
+#ifdef MUT_RESEND_NAMES_NEW_EPOCH
     :: atomic { /* service_hold.c, resend: names the epoch that state told while the gate's answer was on its way */
         e > 0 && epoch == e && NAMED(e - 1, i) && G(e - 1, i) == HELD && !NAMED(e, i) -> NAMED(e, i) = 1 }
 #endif

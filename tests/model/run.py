@@ -72,7 +72,7 @@ ROWS = [
     Row("returns", "MUT_LATE_IS_DROPPED", "nobody_forgets_money"),
     Row("rebuild", ""),
     Row("rebuild", "EPOCHS=3 HOLDERS=1", quick=False),
-    Row("rebuild", "FOUND_RESEND_NAMES_NEW_EPOCH", "known_to_the_gate"),
+    Row("rebuild", "MUT_RESEND_NAMES_NEW_EPOCH", "known_to_the_gate"),
     Row("rebuild", "MUT_NO_FENCE", "known_to_the_gate"),
     Row("rebuild", "MUT_NO_FENCE", "one_owner"),
     Row("rebuild", "MUT_NO_TOMBSTONE_FENCE", "known_to_the_gate"),
