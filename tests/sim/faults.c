@@ -42,17 +42,18 @@ void fault_plan(void)
     sim.late_percent = 1 + sim_below(chance(FAULT_LATE), 4);
     sim.crash_per_mille = 1 + sim_below(&sim.chance, 12);
     for (int fault = 0; fault < FAULT_COUNT; fault++) {
-        if (!sim_on((enum sim_fault)fault) || !timed((enum sim_fault)fault)) {
+        if ((sim.faults >> fault & 1u) == 0 || !timed((enum sim_fault)fault)) {
             continue;
         }
         const uint32_t often = 1 + sim_below(chance((enum sim_fault)fault), 3);
         for (uint32_t i = 0; i < (fault == FAULT_CLOSE ? 1 : often); i++) {
-            sim_at(sim_between(chance((enum sim_fault)fault), fault == FAULT_CLOSE ? 1800 : 300,
+            sim_at(sim_between(chance((enum sim_fault)fault),
+                               fault == FAULT_CLOSE ? 1800 : sim.calm_until + 100,
                                sim.heal_at - 1),
                    EVENT_FAULT, 0, (uint16_t)fault, 0);
         }
     }
-    if (sim_on(FAULT_SKEW)) {
+    if (sim.faults >> FAULT_SKEW & 1u) {
         sim_occurred(FAULT_SKEW);
         sim.redis[0].clock_offset = sim_between(chance(FAULT_SKEW), -1500, 1500);
         sim.redis[1].clock_offset = sim_between(chance(FAULT_SKEW), -1500, 1500);

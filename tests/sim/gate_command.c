@@ -413,7 +413,7 @@ static const struct command *command_of(lua_State *lua, const char *name)
 
 int gate_command_call(lua_State *lua)
 {
-    struct command_words words;
+    static struct command_words words; /* large, and redis.call never calls itself */
     words.count = lua_gettop(lua);
     if (words.count > WORDS_MAX) {
         return luaL_error(lua, "ERR too many words");

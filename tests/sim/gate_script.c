@@ -14,7 +14,7 @@
 #undef RESERVE_SCRIPT
 extern const char invariant_look_lua[];
 
-enum { ARENA_BYTES = 256 << 20, WORD_ROOM = 1 << 16, GRAIN = 16 };
+enum { ARENA_BYTES = 256 << 20, WORD_ROOM = 1 << 16, GRAIN = 16, KEY_TABLES = 64 };
 
 static struct {
     char *arena, *image;
@@ -24,6 +24,11 @@ static struct {
     bool allow_oom[GATE_SCRIPT_COUNT];
     struct reserve_word words[WORD_ROOM];
     size_t word_count;
+    struct {
+        const char *second, *last; /* enough to tell the lists apart */
+        int count, table;
+    } keys[KEY_TABLES];
+    uint32_t key_tables;
 } gate;
 
 /* Grows only; the last block is extended or given back in place. */
@@ -132,6 +137,7 @@ void gate_script_reset(void)
     memcpy(gate.arena, gate.image, gate.compiled);
     gate.used = gate.compiled;
     gate.word_count = 0;
+    gate.key_tables = 0;
 }
 
 size_t gate_script_memory(void)
@@ -139,14 +145,35 @@ size_t gate_script_memory(void)
     return gate.used - gate.compiled;
 }
 
-static void set_words(const char *global, const struct redis_word *words, int count)
+static void push_words(const struct redis_word *words, int count)
 {
     lua_createtable(gate.lua, count, 0);
     for (int i = 0; i < count; i++) {
         lua_pushlstring(gate.lua, words[i].text, words[i].length);
         lua_rawseti(gate.lua, -2, i + 1);
     }
-    lua_setglobal(gate.lua, global);
+}
+
+/* Key names are kept in one place each, and no script changes KEYS: a table is made once. */
+static void push_keys(const struct redis_word *words, int count)
+{
+    const char *second = words[count > 1].text, *last = words[count - 1].text;
+    for (uint32_t i = 0; i < gate.key_tables; i++) {
+        if (gate.keys[i].second == second && gate.keys[i].last == last &&
+            gate.keys[i].count == count) {
+            lua_rawgeti(gate.lua, LUA_REGISTRYINDEX, gate.keys[i].table);
+            return;
+        }
+    }
+    push_words(words, count);
+    if (gate.key_tables < KEY_TABLES) {
+        lua_pushvalue(gate.lua, -1);
+        const uint32_t at = gate.key_tables++;
+        gate.keys[at].second = second;
+        gate.keys[at].last = last;
+        gate.keys[at].count = count;
+        gate.keys[at].table = luaL_ref(gate.lua, LUA_REGISTRYINDEX);
+    }
 }
 
 static struct reserve_word *word_room(void)
@@ -197,8 +224,10 @@ void gate_script_run(const struct gate_machine *machine, int script, const struc
                      struct reserve_answer *out_answer)
 {
     gate_run = (struct gate_run){.machine = machine, .allow_oom = gate.allow_oom[script]};
-    set_words("KEYS", call->words, call->key_count);
-    set_words("ARGV", call->words + call->key_count, call->count - call->key_count);
+    push_keys(call->words, call->key_count);
+    lua_setglobal(gate.lua, "KEYS");
+    push_words(call->words + call->key_count, call->count - call->key_count);
+    lua_setglobal(gate.lua, "ARGV");
     lua_rawgeti(gate.lua, LUA_REGISTRYINDEX, gate.functions[script]);
     *out_answer = (struct reserve_answer){.ending = RESERVE_BROKEN};
     if (lua_pcall(gate.lua, 0, 1, 0) == 0) {

@@ -168,7 +168,7 @@ static void held(uint16_t buyer, uint16_t id, const struct sim_packet *packet)
     const bool again = reason == TG_REASON_TRY_AGAIN || reason == TG_REASON_SALE_PAUSED ||
                        reason == TG_REASON_SALE_NOT_OPEN;
     if (again && ++who->tries < TRIES_MAX) {
-        later(buyer, 20, 400);
+        later(buyer, 20, 250);
         return;
     }
     who->stage = BUYER_IDLE;

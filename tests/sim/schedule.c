@@ -45,7 +45,8 @@ static void define_sale(void)
     ledger->control_sequence = 1;
     ledger->stage = TG_PHASE_SCHEDULED;
     sim.buyer_count = (uint32_t)sim_between(chance, 2, SIM_BUYERS);
-    sim.heal_at = sim_between(chance, 2600, 5000);
+    sim.calm_until = sim_percent(chance, 25) ? 0 : 700;
+    sim.heal_at = sim_between(chance, 2600, 4500);
 }
 
 static void set_up(uint64_t seed)

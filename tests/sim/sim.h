@@ -370,7 +370,7 @@ struct sim {
     uint32_t loss_percent, late_percent, reorder_percent, duplicate_percent;
     uint32_t crash_per_mille;
     int primary;
-    int64_t heal_at, end_at;
+    int64_t calm_until, heal_at, end_at; /* before calm_until nothing fails: the sale opens */
     int64_t ledger_offset;
     struct ledger ledger;
     struct sim_node nodes[NODES];

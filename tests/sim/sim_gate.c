@@ -153,7 +153,11 @@ void gate_call_run(uint16_t index)
                                               : "");
         oracle_gate(call->gate, call, &call->answer);
     }
-    sim_at(sim.now + 1, EVENT_GATE_REPLY, call->node, index, 0);
+    if (sim_percent(&sim.chance, 50)) {
+        gate_call_reply(index); /* nothing comes in between */
+    } else {
+        sim_at(sim.now + 1, EVENT_GATE_REPLY, call->node, index, 0);
+    }
 }
 
 void gate_call_reply(uint16_t index)

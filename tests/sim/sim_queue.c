@@ -99,7 +99,7 @@ char *sim_room(size_t length)
 
 bool sim_on(enum sim_fault fault)
 {
-    return (sim.faults >> fault & 1u) != 0 && !sim.healing;
+    return (sim.faults >> fault & 1u) != 0 && !sim.healing && sim.now >= sim.calm_until;
 }
 
 void sim_occurred(enum sim_fault fault)
