@@ -173,9 +173,13 @@ show: {{remaining: exact}}
         return name
 
     def sale(self, **options):
-        """A sale that is open: armed, proved, past its opening, and seen so by the edge."""
+        """A sale that is open: armed, proved, past its opening, with a queue that leads it, and seen so by the edge."""
         name = self.apply(**options)
-        eventually(lambda: self.board(name).get("state") == "open", 20, f"{name} is open")
+
+        def is_open():
+            board = self.board(name)
+            return board.get("state") == "open" and board.get("term")
+        eventually(is_open, 30, f"{name} is open")
         return name
 
     def board(self, sale):
