@@ -41,6 +41,7 @@ void fault_plan(void)
     sim.duplicate_percent = percents[sim_below(chance(FAULT_DUPLICATE), 3)];
     sim.late_percent = 1 + sim_below(chance(FAULT_LATE), 4);
     sim.crash_per_mille = 1 + sim_below(&sim.chance, 12);
+    sim.gate_ms = sim_percent(&sim.chance, 30) ? 40 : 2;
     for (int fault = 0; fault < FAULT_COUNT; fault++) {
         if ((sim.faults >> fault & 1u) == 0 || !timed((enum sim_fault)fault)) {
             continue;

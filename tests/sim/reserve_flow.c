@@ -282,6 +282,7 @@ void reserve_resend_tick(uint8_t node)
     reserve_call_due(&call, &gate, reserve->resend_cursor, 0,
                      view->hold_ms + view->grace_ms - SIM_CALL_MS);
     reserve->resend_busy = true;
+    reserve->resend_epoch = gate.keys->epoch;
     gate_call(node, &call, USE_RESEND, 0);
 }
 
@@ -304,6 +305,10 @@ void reserve_resend_answered(uint8_t node, const struct reserve_answer *answer)
 {
     struct reserve_node *reserve = at(node);
     reserve->resend_busy = false;
+    if (reserve->resend_epoch != reserve->view.epoch && sim.mutant != MUTANT_RESEND_NEW_EPOCH) {
+        memcpy(reserve->resend_cursor, "0", 2);
+        return;
+    }
     if (answer->ending != RESERVE_ENDED || !reserve_word_is(answer, 0, "due") ||
         !reserve_word_copy(answer, 1, reserve->resend_cursor, sizeof reserve->resend_cursor)) {
         memcpy(reserve->resend_cursor, "0", 2);

@@ -190,6 +190,7 @@ struct sim_connection {
     bool up, lost; /* lost: a command of a broken connection was not run, so no later one is */
     uint8_t gate;
     uint32_t generation;
+    int64_t last_run; /* commands run in the order they were sent */
     char run_id[41], replication_id[41];
 };
 
@@ -227,6 +228,7 @@ struct reserve_node {
     struct reserve_care care;
     uint32_t numbers, resends;
     bool resend_busy;
+    uint64_t resend_epoch;
     char resend_cursor[24];
     struct sim_carried carried[SIM_FLOWS];
     struct sim_job jobs[SIM_JOBS];
@@ -369,6 +371,7 @@ struct sim {
     struct sim_chance chance, bus_chance, people_chance, fault_chance[FAULT_COUNT];
     uint32_t loss_percent, late_percent, reorder_percent, duplicate_percent;
     uint32_t crash_per_mille;
+    int64_t gate_ms; /* longest way of a command to Redis */
     int primary;
     int64_t calm_until, heal_at, end_at; /* before calm_until nothing fails: the sale opens */
     int64_t ledger_offset;

@@ -91,7 +91,7 @@ static void copy_words(struct sim_gate_call *call, const struct reserve_call *wa
 void gate_call(uint8_t node, const struct reserve_call *wanted, enum sim_gate_use use,
                uint64_t token)
 {
-    const struct sim_connection *connection = &sim.nodes[node].connection;
+    struct sim_connection *connection = &sim.nodes[node].connection;
     const uint16_t at = take();
     struct sim_gate_call *call = &sim.gate_calls[at];
     *call = (struct sim_gate_call){.node = node,
@@ -107,7 +107,9 @@ void gate_call(uint8_t node, const struct reserve_call *wanted, enum sim_gate_us
         return;
     }
     copy_words(call, wanted);
-    sim_at(sim.now + 1, EVENT_GATE_RUN, node, at, 0);
+    const int64_t run_at = sim.now + sim_between(&sim.chance, 1, sim.gate_ms);
+    connection->last_run = run_at > connection->last_run ? run_at : connection->last_run;
+    sim_at(connection->last_run, EVENT_GATE_RUN, node, at, 0);
 }
 
 static bool current(const struct sim_gate_call *call)

@@ -117,6 +117,20 @@ def run_model(tally):
     tally.part("model", passed, failed, time.monotonic() - begun, done.stdout)
 
 
+def run_sim(tally):
+    """Schedules for a while, past failing seeds first; then every mutant has to die."""
+    for name, options, pattern in (
+            ("sim schedules", ["--seconds", os.environ.get("SIM_SECONDS", "60")], r"^0 violations, 0 false alarms$"),
+            ("sim mutants", ["--mutants"], r"^\d+ mutants, 0 survive$")):
+        begun = time.monotonic()
+        done = subprocess.run(["tools/dev", "sim", *options, "--jobs", str(os.cpu_count())], cwd=ROOT, capture_output=True, text=True,
+                              check=False, errors="replace")
+        good = not done.returncode and re.search(pattern, done.stdout, re.M)
+        counted = re.search(r"^(\d+) mutants", done.stdout, re.M)
+        tally.part(name, (int(counted.group(1)) if counted else 1) if good else 0, 0 if good else 1, time.monotonic() - begun,
+                   done.stdout + done.stderr)
+
+
 def run_fuzz(tally):
     """Every fuzzer for a few seconds; the corpora themselves are among the unit tests."""
     begun = time.monotonic()
@@ -141,10 +155,10 @@ def checks(tally, full):
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
-    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "fuzz", "flow", []), help="only these parts of test")
+    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "sim", "fuzz", "flow", []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", *(["fuzz"] if os.environ.get("CI") else []), "flow"]
+    parts = options.parts or ["check", "unit", "asan", "model", "sim", *(["fuzz"] if os.environ.get("CI") else []), "flow"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -153,13 +167,15 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (not set(parts) <= {"model", "fuzz"} and build(tally, "release")):
+        if "check" in parts or (not set(parts) <= {"model", "sim", "fuzz"} and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
             run_unit(tally, "asan")
         if "model" in parts:
             run_model(tally)
+        if "sim" in parts:
+            run_sim(tally)
         if "fuzz" in parts:
             run_fuzz(tally)
         if "flow" in parts:
