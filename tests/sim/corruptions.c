@@ -225,7 +225,8 @@ static bool epoch_edited(void)
     if (entry == NULL) {
         return false;
     }
-    entry->value[entry->value_length - 1] = entry->value[entry->value_length - 1] == '9' ? '0' : '9';
+    entry->value[entry->value_length - 1] =
+        entry->value[entry->value_length - 1] == '9' ? '0' : '9';
     return true;
 }
 
@@ -244,8 +245,7 @@ static bool wrong_type(void)
 static bool snapshot_restored(void)
 {
     const struct reserve_keys *names = sim_keys(sim.ledger.epoch);
-    struct redis_key *old =
-        redis_find(&sim.earlier, names->text[KEY_CTL], names->lengths[KEY_CTL]);
+    struct redis_key *old = redis_find(&sim.earlier, names->text[KEY_CTL], names->lengths[KEY_CTL]);
     if (sim.earlier_at == 0 || old == NULL) {
         return false;
     }

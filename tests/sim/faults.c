@@ -49,8 +49,7 @@ void fault_plan(void)
         const uint32_t often = 1 + sim_below(chance((enum sim_fault)fault), 3);
         for (uint32_t i = 0; i < (fault == FAULT_CLOSE ? 1 : often); i++) {
             sim_at(sim_between(chance((enum sim_fault)fault),
-                               fault == FAULT_CLOSE ? 1800 : sim.calm_until + 100,
-                               sim.heal_at - 1),
+                               fault == FAULT_CLOSE ? 1800 : sim.calm_until + 100, sim.heal_at - 1),
                    EVENT_FAULT, 0, (uint16_t)fault, 0);
         }
     }
@@ -96,8 +95,8 @@ static void fail_over(void)
             gate_break(node);
         }
     }
-    sim_at(sim.now + sim_between(chance(FAULT_FAILOVER), 100, 3000), EVENT_UNDO, 1,
-           FAULT_FAILOVER, (uint32_t)(1 - other));
+    sim_at(sim.now + sim_between(chance(FAULT_FAILOVER), 100, 3000), EVENT_UNDO, 1, FAULT_FAILOVER,
+           (uint32_t)(1 - other));
 }
 
 static void end_old_primary(int gate)

@@ -124,8 +124,8 @@ static int run_count(lua_State *lua, const struct command_words *words, struct r
 
 static int run_exists(lua_State *lua, const struct command_words *words, struct redis_key *key)
 {
-    return push_count(lua, key != NULL && redis_get(data(), key, words->at[2].text,
-                                                    words->at[2].length) != NULL);
+    return push_count(
+        lua, key != NULL && redis_get(data(), key, words->at[2].text, words->at[2].length) != NULL);
 }
 
 static int run_hkeys(lua_State *lua, const struct command_words *words, struct redis_key *key)

@@ -44,10 +44,9 @@ void invariant_heard(uint8_t node, const struct sim_packet *packet)
 
 static void store(uint8_t node, uint64_t epoch, enum invariant_outcome outcome)
 {
-    static const enum ledger_check outcomes[] = {
-        [INVARIANT_CLEAN] = LEDGER_CHECK_CLEAN,
-        [INVARIANT_VOID] = LEDGER_CHECK_VOID,
-        [INVARIANT_ALARM] = LEDGER_CHECK_ALARM};
+    static const enum ledger_check outcomes[] = {[INVARIANT_CLEAN] = LEDGER_CHECK_CLEAN,
+                                                 [INVARIANT_VOID] = LEDGER_CHECK_VOID,
+                                                 [INVARIANT_ALARM] = LEDGER_CHECK_ALARM};
     const union sim_body body = {.check = {.epoch = epoch, .outcome = outcomes[outcome]}};
     bus_call(node, MESSAGE_CHECK, &body, 0);
 }
@@ -56,8 +55,7 @@ static void attest(uint8_t node)
 {
     const struct invariant_node *checker = at(node);
     const uint64_t epoch = checker->core.round.epoch;
-    union sim_body body = {
-        .attest = {.epoch = epoch, .gate_time_ms = checker->look1.gate_ms}};
+    union sim_body body = {.attest = {.epoch = epoch, .gate_time_ms = checker->look1.gate_ms}};
     const int64_t until_ms = checker->look1.gate_ms + sim.ledger.lease_ms;
     if (until_ms > sim.proved_until_ms[epoch]) {
         sim.proved_until_ms[epoch] = until_ms;
@@ -207,9 +205,8 @@ static bool page_of(struct invariant_node *checker, uint8_t node, union sim_body
         const struct redis_log *log = &data->log[entry - 1];
         if (log->sequence > checker->exported) {
             struct ledger_log *row = &body->log.entries[body->log.count++];
-            *row = (struct ledger_log){.sequence = log->sequence,
-                                       .stock_after = log->stock_after,
-                                       .readable = true};
+            *row = (struct ledger_log){
+                .sequence = log->sequence, .stock_after = log->stock_after, .readable = true};
             invariant_read_change(log, row);
         }
     }

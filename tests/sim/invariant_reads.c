@@ -9,8 +9,8 @@ enum { PAGE = 4, MORE = -1 };
 
 static bool wrong_type(const struct reserve_answer *answer)
 {
-    return answer->words != NULL && memmem(answer->words[0].text, answer->words[0].length,
-                                           "WRONGTYPE", 9) != NULL;
+    return answer->words != NULL &&
+           memmem(answer->words[0].text, answer->words[0].length, "WRONGTYPE", 9) != NULL;
 }
 
 static bool numbers(const struct reserve_answer *answer, size_t first, uint64_t *const *out,
@@ -26,7 +26,8 @@ static bool numbers(const struct reserve_answer *answer, size_t first, uint64_t 
     return true;
 }
 
-/* look  1 now 2 format 3 epoch 4 run id 5 replication id 6 armed 7 sequence 8 items, five per item */
+/* look  1 now 2 format 3 epoch 4 run id 5 replication id 6 armed 7 sequence 8 items, five per item
+ */
 static bool read_ctl(const struct reserve_answer *answer, uint64_t epoch, uint32_t item_count,
                      struct invariant_look *look)
 {
@@ -144,15 +145,15 @@ static void add_entry(struct invariant_node *checker, const struct redis_entry *
                       enum invariant_place place)
 {
     const bool first = checker->core.round.step < INVARIANT_LEDGER;
-    struct invariant_entry *entry = first ? &checker->r1[checker->r1_count++]
-                                          : &checker->r2[checker->r2_count++];
+    struct invariant_entry *entry =
+        first ? &checker->r1[checker->r1_count++] : &checker->r2[checker->r2_count++];
     struct tg_hold_record record;
     *entry = (struct invariant_entry){.places = place};
     if (tg_base32_id_decode(from->field + 4, (size_t)from->field_length - 4, entry->id) != 0) {
         entry->places |= INVARIANT_GARBLED;
     }
-    const bool unitless = place == INVARIANT_RELEASED &&
-                          memmem(from->value, from->value_length, " - - ", 5) != NULL;
+    const bool unitless =
+        place == INVARIANT_RELEASED && memmem(from->value, from->value_length, " - - ", 5) != NULL;
     if (place == INVARIANT_UNACKED || unitless) {
         return;
     }
@@ -192,8 +193,8 @@ static int read_scan(int gate, struct invariant_node *checker)
     if (checker->r1_count + PAGE > SIM_ENTRIES || checker->r2_count + PAGE > SIM_ENTRIES) {
         return INVARIANT_UNREAD;
     }
-    const size_t count = redis_scan(&sim.redis[gate].data, key, checker->cursor, PAGE, entries,
-                                    &checker->cursor);
+    const size_t count =
+        redis_scan(&sim.redis[gate].data, key, checker->cursor, PAGE, entries, &checker->cursor);
     for (size_t i = 0; i < count; i++) {
         add_entry(checker, entries[i], scans[step].place);
     }
@@ -357,8 +358,7 @@ static void judge_naively(const struct invariant_node *checker,
     }
 }
 
-void invariant_read_judge(struct invariant_node *checker,
-                          struct invariant_judgement *out_judgement)
+void invariant_read_judge(struct invariant_node *checker, struct invariant_judgement *out_judgement)
 {
     const struct invariant_round *round = &checker->core.round;
     checker->r1_count = invariant_fold(checker->r1, checker->r1_count);

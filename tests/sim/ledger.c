@@ -302,11 +302,10 @@ enum tg_reason ledger_obeyed(struct ledger *ledger, const struct ledger_orders *
 }
 
 /* The row of the smallest key above `after` that `wanted` agrees to. */
-static const struct ledger_row *next_row(const struct ledger *ledger, uint64_t after,
-                                         bool (*wanted)(const struct ledger *ledger,
-                                                        const struct ledger_row *row,
-                                                        int64_t now_ms),
-                                         int64_t now_ms)
+static const struct ledger_row *
+next_row(const struct ledger *ledger, uint64_t after,
+         bool (*wanted)(const struct ledger *ledger, const struct ledger_row *row, int64_t now_ms),
+         int64_t now_ms)
 {
     const struct ledger_row *best = NULL;
     for (uint16_t i = 0; i < ledger->row_count; i++) {

@@ -162,13 +162,14 @@ uint64_t ledger_append_log(struct ledger *ledger, uint64_t epoch, const struct l
 enum ledger_command { LEDGER_PAUSE, LEDGER_RESUME, LEDGER_REBUILD, LEDGER_CLOSE };
 struct ledger_judge {
     enum ledger_command kind;
-    uint16_t number;  /* of the command: judged once */
-    sim_pause pause;  /* the id a pause, or a rebuild's pause, carries */
+    uint16_t number; /* of the command: judged once */
+    sim_pause pause; /* the id a pause, or a rebuild's pause, carries */
     uint64_t sequence;
     uint32_t pause_count; /* named by a resume */
     sim_pause pauses[SIM_PAUSES];
 };
-enum tg_reason ledger_judge(struct ledger *ledger, int64_t now_ms, const struct ledger_judge *judge);
+enum tg_reason ledger_judge(struct ledger *ledger, int64_t now_ms,
+                            const struct ledger_judge *judge);
 /* A pause of the ledger's own, after a conflict. */
 void ledger_pause(struct ledger *ledger, sim_pause pause);
 

@@ -123,8 +123,8 @@ static void run(const struct sim_packet *packet, union sim_body *reply)
         ledger_due(ledger, sim_ledger_now(), packet->body.due.after, 4, &reply->found);
         break;
     case MESSAGE_EXPIRE:
-        reply->verdicts.reason = ledger_expire(ledger, sim_ledger_now(), &packet->body.expiry,
-                                               &reply->verdicts.final);
+        reply->verdicts.reason =
+            ledger_expire(ledger, sim_ledger_now(), &packet->body.expiry, &reply->verdicts.final);
         break;
     case MESSAGE_OBEYED:
         reply->reason = ledger_obeyed(ledger, &packet->body.obey.orders);
@@ -139,8 +139,8 @@ static void run(const struct sim_packet *packet, union sim_body *reply)
                                               packet->body.log.entries, packet->body.log.count);
         break;
     case MESSAGE_SNAPSHOT:
-        ledger_snapshot(ledger, packet->body.snapshot.epoch, packet->body.snapshot.after, SIM_SNAPSHOT,
-                        &reply->page);
+        ledger_snapshot(ledger, packet->body.snapshot.epoch, packet->body.snapshot.after,
+                        SIM_SNAPSHOT, &reply->page);
         break;
     case MESSAGE_ARMED:
         reply->reason = ledger_arm(ledger, packet->body.armed.epoch, packet->body.armed.run_id,
@@ -155,8 +155,7 @@ static void run(const struct sim_packet *packet, union sim_body *reply)
 }
 
 /* An extension goes to the gate at once; nothing rests on it. */
-static void tell_effect(uint8_t node, const struct sim_packet *packet,
-                        const union sim_body *reply)
+static void tell_effect(uint8_t node, const struct sim_packet *packet, const union sim_body *reply)
 {
     const uint64_t none = 0;
     if (packet->kind == MESSAGE_EXTEND && reply->answer.reason == TG_REASON_NONE &&

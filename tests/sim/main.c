@@ -63,15 +63,15 @@ static void set_mutant(enum sim_mutant mutant)
 {
     const struct mutant_row *row = &mutants[mutant];
     sim.mutant = mutant;
-    ledger_mutation = (struct ledger_mutation){
-        .no_tombstone = mutant == MUTANT_NO_TOMBSTONE,
-        .no_fence = mutant == MUTANT_NO_FENCE,
-        .no_tombstone_fence = mutant == MUTANT_NO_TOMBSTONE_FENCE,
-        .obeyed_any_epoch = mutant == MUTANT_OBEYED_ANY_EPOCH,
-        .expire_early = mutant == MUTANT_EXPIRE_EARLY,
-        .confirm_late = mutant == MUTANT_CONFIRM_LATE,
-        .resume_blind = mutant == MUTANT_RESUME_BLIND,
-        .load_live_only = mutant == MUTANT_LOAD_LIVE_ONLY};
+    ledger_mutation =
+        (struct ledger_mutation){.no_tombstone = mutant == MUTANT_NO_TOMBSTONE,
+                                 .no_fence = mutant == MUTANT_NO_FENCE,
+                                 .no_tombstone_fence = mutant == MUTANT_NO_TOMBSTONE_FENCE,
+                                 .obeyed_any_epoch = mutant == MUTANT_OBEYED_ANY_EPOCH,
+                                 .expire_early = mutant == MUTANT_EXPIRE_EARLY,
+                                 .confirm_late = mutant == MUTANT_CONFIRM_LATE,
+                                 .resume_blind = mutant == MUTANT_RESUME_BLIND,
+                                 .load_live_only = mutant == MUTANT_LOAD_LIVE_ONLY};
     gate_script_open(&row->script, row->script.script != NULL);
 }
 
@@ -295,8 +295,8 @@ static int run_mutants(const struct options *given)
         (void)fflush(stdout);
         const uint64_t seed = run_all(&options, &sum);
         (void)printf("%-26s %s %8" PRIu64 "  %5.1f s\n", mutants[mutant].name,
-                     seed != UINT64_MAX ? "dies at seed" : "SURVIVES", seed != UINT64_MAX ? seed : 0,
-                     now_s() - begun);
+                     seed != UINT64_MAX ? "dies at seed" : "SURVIVES",
+                     seed != UINT64_MAX ? seed : 0, now_s() - begun);
         survived += seed == UINT64_MAX;
     }
     (void)printf("%d mutants, %u survive\n", MUTANT_COUNT - 1, survived);
@@ -389,16 +389,12 @@ static int replay(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {{"seeds", required_argument, NULL, 'n'},
-                                          {"from", required_argument, NULL, 'f'},
-                                          {"seconds", required_argument, NULL, 't'},
-                                          {"jobs", required_argument, NULL, 'j'},
-                                          {"mutant", required_argument, NULL, 'm'},
-                                          {"without", required_argument, NULL, 'w'},
-                                          {"replay", required_argument, NULL, 'r'},
-                                          {"mutants", no_argument, NULL, 'M'},
-                                          {"known", required_argument, NULL, 'k'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"seeds", required_argument, NULL, 'n'},   {"from", required_argument, NULL, 'f'},
+        {"seconds", required_argument, NULL, 't'}, {"jobs", required_argument, NULL, 'j'},
+        {"mutant", required_argument, NULL, 'm'},  {"without", required_argument, NULL, 'w'},
+        {"replay", required_argument, NULL, 'r'},  {"mutants", no_argument, NULL, 'M'},
+        {"known", required_argument, NULL, 'k'},   {NULL, 0, NULL, 0}};
     struct options options = {.from = 1, .count = 10000, .jobs = 2, .mask = UINT32_MAX};
     struct sim_totals sum;
     int letter;

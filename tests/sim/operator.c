@@ -116,7 +116,8 @@ static bool own_pauses(void)
     return sim.reserves[0].view.own_pause_count + sim.reserves[1].view.own_pause_count > 0;
 }
 
-/* The gate of this epoch can never sell again: it is gone, or closed by something no resume names. */
+/* The gate of this epoch can never sell again: it is gone, or closed by something no resume names.
+ */
 static bool beyond_resume(void)
 {
     const struct ledger *ledger = &sim.ledger;

@@ -218,8 +218,7 @@ void oracle_gate(int gate, const struct sim_gate_call *call, const struct reserv
                  (int)(answer->count > 1 ? answer->words[1].length : 0),
                  answer->count > 1 ? answer->words[1].text : "");
     } else if (answer->ending == RESERVE_BROKEN && !oracle_excused(epoch_of(call))) {
-        sim_fail("a script broke: %s: %.*s",
-                 reserve_script_name((enum reserve_script)call->script),
+        sim_fail("a script broke: %s: %.*s", reserve_script_name((enum reserve_script)call->script),
                  (int)(answer->words != NULL ? answer->words[0].length : 0),
                  answer->words != NULL ? answer->words[0].text : "");
     }

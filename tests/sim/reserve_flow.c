@@ -111,8 +111,7 @@ static void run_pause(uint8_t node, const struct sim_carried *carried,
                        conflict ? "unit_conflict" : "doubt");
 }
 
-static void finish(uint8_t node, struct sim_carried *carried,
-                   const struct reserve_outcome *outcome)
+static void finish(uint8_t node, struct sim_carried *carried, const struct reserve_outcome *outcome)
 {
     if (carried->back.number == 0) {
         at(node)->resends--;
@@ -200,8 +199,7 @@ void reserve_hold_begin(uint8_t node, const struct sim_packet *packet)
 {
     struct reserve_node *reserve = at(node);
     struct reserve_request request;
-    struct sim_carried *carried =
-        reserve->stated ? take_place(node, packet->body.hold.id) : NULL;
+    struct sim_carried *carried = reserve->stated ? take_place(node, packet->body.hold.id) : NULL;
     if (carried == NULL) {
         const union sim_body body = {.held = {.reason = TG_REASON_TRY_AGAIN}};
         bus_reply(node, &packet->back, &body);
@@ -260,10 +258,9 @@ void reserve_hold_replied(uint8_t node, const struct sim_packet *packet)
     if (answer.recorded == RESERVE_RECORDED_REFUSED) {
         oracle_refused(answer.reason, carried->id);
     }
-    const struct reserve_event event = {.kind = packet->kind == MESSAGE_RECORD
-                                                    ? RESERVE_EVENT_RECORDED
-                                                    : RESERVE_EVENT_READ,
-                                        .ledger = &answer};
+    const struct reserve_event event = {
+        .kind = packet->kind == MESSAGE_RECORD ? RESERVE_EVENT_RECORDED : RESERVE_EVENT_READ,
+        .ledger = &answer};
     feed(node, carried, &event, NULL);
 }
 

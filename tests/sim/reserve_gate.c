@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-
 static struct reserve_node *at(uint8_t node)
 {
     return &sim.reserves[node - NODE_RESERVE];
@@ -92,8 +91,8 @@ static const char *pack(const struct ledger_row *row, struct reserve_word *out_p
                                     .place = {id->buyer, id->place},
                                     .digest = {0, (uint8_t)row->id}};
     for (uint8_t i = 0; live && i < row->unit_count; i++) {
-        record.units[record.unit_count] = (struct tg_unit_ref){row->units[i].item,
-                                                               row->units[i].unit};
+        record.units[record.unit_count] =
+            (struct tg_unit_ref){row->units[i].item, row->units[i].unit};
         record.slots[record.unit_count++] = row->units[i].slot;
     }
     char text[TG_HOLD_RECORD_BYTES];
@@ -293,8 +292,7 @@ void reserve_care_answered(uint8_t node, const struct sim_gate_call *call)
 void reserve_care_replied(uint8_t node, const struct sim_packet *packet)
 {
     const struct ledger_page *page = &packet->body.page;
-    struct reserve_care_event event = {.kind = RESERVE_CARE_TOLD,
-                                       .result = RESERVE_RESULT_FAILED};
+    struct reserve_care_event event = {.kind = RESERVE_CARE_TOLD, .result = RESERVE_RESULT_FAILED};
     if (packet->kind == MESSAGE_SNAPSHOT) {
         event.kind = RESERVE_CARE_FETCHED;
         if (!packet->no_answer && page->reason == TG_REASON_NONE) {

@@ -24,7 +24,8 @@ static void define(struct tg_sale *view)
 {
     const struct ledger *ledger = &sim.ledger;
     memset(view, 0, offsetof(struct tg_sale, items));
-    memset(&view->opens_at, 0, offsetof(struct tg_sale, pauses) - offsetof(struct tg_sale, opens_at));
+    memset(&view->opens_at, 0,
+           offsetof(struct tg_sale, pauses) - offsetof(struct tg_sale, opens_at));
     view->pause_count = 0;
     view->lifted_count = 0;
     view->own_pause_count = 0;
@@ -213,7 +214,7 @@ bool reserve_gate_name(uint8_t node, struct reserve_gate_name *out_gate)
         return false;
     }
     reserve_seal(connection->run_id, connection->replication_id, seal);
-    *out_gate = (struct reserve_gate_name){sim_keys(at(node)->view.epoch), seal,
-                                           sim.nodes[node].instance};
+    *out_gate =
+        (struct reserve_gate_name){sim_keys(at(node)->view.epoch), seal, sim.nodes[node].instance};
     return true;
 }

@@ -73,8 +73,8 @@ static void set_up(uint64_t seed)
     gate_new_run(0);
     for (uint8_t node = 0; node < NODES; node++) {
         sim.nodes[node].mono_offset = sim_between(&sim.chance, 0, 1000000);
-        sim.nodes[node].exists = node >= NODE_PEOPLE || node % TWO == 0 ||
-                                 sim_percent(&sim.chance, 50);
+        sim.nodes[node].exists =
+            node >= NODE_PEOPLE || node % TWO == 0 || sim_percent(&sim.chance, 50);
         if (node < NODE_PEOPLE && sim.nodes[node].exists) {
             sim_start(node);
         }

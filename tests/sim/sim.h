@@ -288,19 +288,19 @@ struct sim_redis {
 /* ---- events ---- */
 
 enum sim_event_kind {
-    EVENT_DELIVER,      /* a: packet */
-    EVENT_UNANSWERED,   /* a: call, b: number */
-    EVENT_GATE_RUN,     /* a: gate call */
-    EVENT_GATE_REPLY,   /* a: gate call */
-    EVENT_TICK,         /* node; a: which, b: incarnation */
-    EVENT_READ,         /* node: next read of a round; a: round, b: incarnation */
-    EVENT_EXPORT,       /* node; b: incarnation */
-    EVENT_BUYER,        /* a: buyer */
-    EVENT_FAULT,        /* a: fault */
-    EVENT_UNDO,         /* a: fault, node */
-    EVENT_RESTART,      /* node, b: incarnation */
-    EVENT_CONNECT,      /* node, b: incarnation */
-    EVENT_OPERATOR,     /* repeats pauses; heals */
+    EVENT_DELIVER,    /* a: packet */
+    EVENT_UNANSWERED, /* a: call, b: number */
+    EVENT_GATE_RUN,   /* a: gate call */
+    EVENT_GATE_REPLY, /* a: gate call */
+    EVENT_TICK,       /* node; a: which, b: incarnation */
+    EVENT_READ,       /* node: next read of a round; a: round, b: incarnation */
+    EVENT_EXPORT,     /* node; b: incarnation */
+    EVENT_BUYER,      /* a: buyer */
+    EVENT_FAULT,      /* a: fault */
+    EVENT_UNDO,       /* a: fault, node */
+    EVENT_RESTART,    /* node, b: incarnation */
+    EVENT_CONNECT,    /* node, b: incarnation */
+    EVENT_OPERATOR,   /* repeats pauses; heals */
     EVENT_HEAL,
     EVENT_KINDS
 };

@@ -13,19 +13,18 @@ uint8_t sim_kind(uint8_t node)
 
 const char *sim_node_name(uint8_t node)
 {
-    static const char *const names[NODES] = {"reserve-1", "reserve-2",   "ledger-1",
-                                             "ledger-2",  "sweeper-1",   "sweeper-2",
-                                             "checker-1", "checker-2",   "people",
-                                             "operator"};
+    static const char *const names[NODES] = {"reserve-1", "reserve-2", "ledger-1",  "ledger-2",
+                                             "sweeper-1", "sweeper-2", "checker-1", "checker-2",
+                                             "people",    "operator"};
     return names[node];
 }
 
 static const char *message_name(enum sim_message kind)
 {
-    static const char *const names[] = {"hold",   "record", "read",     "confirm", "extend",
-                                        "cancel", "due",    "expire",   "obey",    "obeyed",
-                                        "gate_due", "attest", "trim",   "check",   "log",
-                                        "snapshot", "armed", "control", "state"};
+    static const char *const names[] = {"hold",     "record", "read",    "confirm", "extend",
+                                        "cancel",   "due",    "expire",  "obey",    "obeyed",
+                                        "gate_due", "attest", "trim",    "check",   "log",
+                                        "snapshot", "armed",  "control", "state"};
     return names[kind];
 }
 
@@ -207,14 +206,12 @@ void bus_publish(uint8_t node, enum sim_message kind, const union sim_body *body
 {
     for (uint8_t to = 0; to < NODES; to++) {
         const uint8_t to_kind = sim_kind(to);
-        const bool wanted = kind == MESSAGE_CONTROL
-                                ? to_kind == NODE_LEDGER || to_kind == NODE_RESERVE ||
-                                      to_kind == NODE_INVARIANT
-                                : to_kind == NODE_RESERVE || to_kind == NODE_INVARIANT ||
-                                      to_kind == NODE_OPERATOR;
+        const bool wanted =
+            kind == MESSAGE_CONTROL
+                ? to_kind == NODE_LEDGER || to_kind == NODE_RESERVE || to_kind == NODE_INVARIANT
+                : to_kind == NODE_RESERVE || to_kind == NODE_INVARIANT || to_kind == NODE_OPERATOR;
         if (wanted) {
-            const struct sim_packet packet = {
-                .kind = kind, .from = node, .to = to, .body = *body};
+            const struct sim_packet packet = {.kind = kind, .from = node, .to = to, .body = *body};
             send(&packet);
         }
     }
@@ -268,8 +265,8 @@ static bool close_call(struct sim_packet *packet)
         return false;
     }
     packet->token = call->token;
-    const bool there = call->incarnation == sim.nodes[call->node].incarnation &&
-                       sim.nodes[call->node].up;
+    const bool there =
+        call->incarnation == sim.nodes[call->node].incarnation && sim.nodes[call->node].up;
     call_drop(packet->back.call);
     return there;
 }

@@ -115,8 +115,7 @@ void gate_call(uint8_t node, const struct reserve_call *wanted, enum sim_gate_us
 static bool current(const struct sim_gate_call *call)
 {
     const struct sim_connection *connection = &sim.nodes[call->node].connection;
-    return connection->up && connection->generation == call->connection &&
-           sim.redis[call->gate].up;
+    return connection->up && connection->generation == call->connection && sim.redis[call->gate].up;
 }
 
 /* A command on a connection that broke meanwhile: it was read before, or it is lost with all that

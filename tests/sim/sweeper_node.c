@@ -45,17 +45,17 @@ static void fill_orders(const struct sweeper_sale *work, bool results,
 static void fill_expiry(const struct sweeper_sale *work, bool bury, struct ledger_expiry *out)
 {
     const uint32_t count = bury ? work->hold_count : work->lapsed_count;
-    *out = (struct ledger_expiry){.with_holds = bury,
-                                  .epoch = bury ? work->bury_epoch : work->epoch};
+    *out =
+        (struct ledger_expiry){.with_holds = bury, .epoch = bury ? work->bury_epoch : work->epoch};
     for (uint32_t i = 0; i < count && i < SIM_PAGE; i++) {
         const struct sweeper_id *id = bury ? &work->holds[i].id : &work->lapsed[i];
         const int number = sim_id_of(id->text, strlen(id->text));
         if (number >= 0) {
-            out->holds[out->count++] = (struct ledger_hold){
-                .id = (uint16_t)number,
-                .user = sim.ids[number].buyer,
-                .key = sim.ids[number].key,
-                .window = bury ? work->holds[i].window : 0};
+            out->holds[out->count++] =
+                (struct ledger_hold){.id = (uint16_t)number,
+                                     .user = sim.ids[number].buyer,
+                                     .key = sim.ids[number].key,
+                                     .window = bury ? work->holds[i].window : 0};
         }
     }
 }
@@ -169,10 +169,9 @@ static void take_due(const struct sim_packet *packet, struct sweeper_event *even
         lapsed[i] = name(found->lapsed[i]);
     }
     for (uint8_t i = 0; i < found->orders.count; i++) {
-        orders[i] = (struct sweeper_order){.id = name(found->orders.ids[i]),
-                                           .kind = found->orders.kinds[i] == LEDGER_SETTLE
-                                                       ? SWEEPER_SETTLE
-                                                       : SWEEPER_RELEASE};
+        orders[i] = (struct sweeper_order){
+            .id = name(found->orders.ids[i]),
+            .kind = found->orders.kinds[i] == LEDGER_SETTLE ? SWEEPER_SETTLE : SWEEPER_RELEASE};
     }
 }
 
