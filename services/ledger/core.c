@@ -139,8 +139,9 @@ uint32_t ledger_batches_waiting(const struct ledger_batches *batches)
 
 enum tg_reason ledger_hold_judge(const struct tg_sale *sale, const struct ledger_hold *hold)
 {
+    enum tg_reason reason = TG_REASON_NONE;
     if (sale == NULL || sale->generation != hold->generation) {
-        return TG_REASON_NONE;
+        return reason;
     }
     for (uint32_t i = 0; i < hold->unit_count; i++) {
         const struct tg_unit_ref *unit = &hold->units[i];
@@ -148,10 +149,10 @@ enum tg_reason ledger_hold_judge(const struct tg_sale *sale, const struct ledger
             return TG_REASON_UNIT_CONFLICT;
         }
         if (hold->slots[i] >= sale->limit_per_buyer) {
-            return TG_REASON_LIMIT_CONFLICT;
+            reason = TG_REASON_LIMIT_CONFLICT;
         }
     }
-    return TG_REASON_NONE;
+    return reason;
 }
 
 void ledger_order_id(const char *reservation_id, char out_id[LEDGER_ORDER_ID_LENGTH + 1])

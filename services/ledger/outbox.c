@@ -101,7 +101,7 @@ void ledger_publish_outbox(void *context)
 {
     struct ledger *ledger = context;
     struct ledger_publisher *publisher = &ledger->publisher;
-    if (publisher->fetching || publisher->marking || publisher->waiting > 0 ||
+    if (ledger->draining || publisher->fetching || publisher->marking || publisher->waiting > 0 ||
         !tg_bus_connected(tg_app_bus(ledger->app))) {
         return;
     }

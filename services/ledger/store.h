@@ -12,7 +12,7 @@
 
 enum {
     LEDGER_EVENTS_PAGE = 256,
-    LEDGER_DETAIL_BYTES = 512,
+    LEDGER_DETAIL_BYTES = 1024, /* a resume may have to be told 32 pauses */
     LEDGER_MESSAGE_ID_BYTES = 192,
     LEDGER_COMMAND_BYTES = 8192,
     LEDGER_EVENT_KIND_BYTES = 16

@@ -1,89 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * lib/io/pg against a real PostgreSQL of its own: what is told, when, and what is never told. */
-#include "tests/unit/cmocka_tests.h"
+#include "tests/unit/private_postgres.h"
 
 #include "lib/io/pg.h"
 
-#include <glob.h>
-#include <pwd.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-extern char **environ;
-
 static uv_loop_t loop;
-static char folder[] = "/tmp/tidegate-pg-XXXXXX";
-static char conninfo[128], bin[256];
-
-static int run_shell(char *command)
-{
-    char shell[] = "sh", option[] = "-c";
-    char *const argv[] = {shell, option, command, NULL};
-    pid_t pid;
-    int status = -1;
-    assert_int_equal(posix_spawnp(&pid, shell, NULL, NULL, argv, environ), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WEXITSTATUS(status);
-}
-
-/* Runs `program` of PostgreSQL, as the user postgres when we are root; it refuses to run as root.
- */
-static int run_program(const char *program, const char *arguments)
-{
-    char command[1024];
-    const bool root = geteuid() == 0;
-    snprintf(command, sizeof command, "cd / && %s %s/%s %s >>%s/out 2>&1",
-             root ? "runuser -u postgres --" : "", bin, program, arguments, folder);
-    return run_shell(command);
-}
-
-static void start_server(void)
-{
-    char arguments[512];
-    snprintf(arguments, sizeof arguments,
-             "-D %s/data -l %s/log -w -o \"-k %s -c listen_addresses='' -c fsync=off\" start",
-             folder, folder, folder);
-    assert_int_equal(run_program("pg_ctl", arguments), 0);
-}
-
-static void stop_server(void)
-{
-    char arguments[256];
-    snprintf(arguments, sizeof arguments, "-D %s/data -m immediate -w stop", folder);
-    assert_int_equal(run_program("pg_ctl", arguments), 0);
-}
 
 static int group_setup(void **state)
 {
-    glob_t found;
-    char arguments[256];
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(glob("/usr/lib/postgresql/*/bin", 0, NULL, &found), 0);
-    snprintf(bin, sizeof bin, "%s", found.gl_pathv[found.gl_pathc - 1]);
-    globfree(&found);
-    const struct passwd *user = getpwnam("postgres");
-    if (geteuid() == 0) {
-        assert_non_null(user);
-        assert_int_equal(chown(folder, user->pw_uid, user->pw_gid), 0);
-    }
-    snprintf(arguments, sizeof arguments,
-             "-D %s/data -A trust -E UTF8 --locale=C -U owner --no-sync", folder);
-    assert_int_equal(run_program("initdb", arguments), 0);
-    start_server();
-    snprintf(conninfo, sizeof conninfo, "host=%s dbname=postgres user=owner", folder);
+    private_postgres_make();
     return uv_loop_init(&loop);
 }
 
 static int group_teardown(void **state)
 {
-    char command[64];
-    stop_server();
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(run_shell(command), 0);
+    private_postgres_remove();
     return uv_loop_close(&loop);
 }
 
@@ -116,7 +47,7 @@ static void on_result(void *context, uint64_t token, int status, const PGresult 
 
 static struct tg_pg *open_pool(uint32_t connections, uint32_t statement_ms, uint32_t queue_max)
 {
-    const struct tg_pg_spec spec = {.conninfo = conninfo,
+    const struct tg_pg_spec spec = {.conninfo = private_conninfo,
                                     .connections = connections,
                                     .statement_ms = statement_ms,
                                     .queue_max = queue_max};
@@ -339,10 +270,10 @@ static void a_server_that_went_away_comes_back(void **state)
     struct tg_pg *pg = open_pool(2, 5000, 16);
     struct told told = {0};
     until_connected(pg, true);
-    stop_server();
+    private_postgres_stop();
     until_connected(pg, false);
     assert_int_equal(run_sql(pg, "SELECT 1", &told), TG_ERR_DISCONNECTED);
-    start_server();
+    private_postgres_start();
     until_connected(pg, true);
     ask(pg, "SELECT 3", &told);
     assert_string_equal(told.value, "3");
@@ -367,7 +298,7 @@ static void bad_settings_are_refused(void **state)
 {
     struct tg_pg *pg = NULL;
     struct tg_pg_spec spec = {
-        .conninfo = conninfo, .connections = 0, .statement_ms = 1, .queue_max = 1};
+        .conninfo = private_conninfo, .connections = 0, .statement_ms = 1, .queue_max = 1};
     assert_int_equal(tg_pg_open(&loop, &spec, &pg), TG_ERR_RANGE);
     spec.connections = 33;
     assert_int_equal(tg_pg_open(&loop, &spec, &pg), TG_ERR_RANGE);
