@@ -46,7 +46,7 @@ void fault_plan(void)
         if ((sim.faults >> fault & 1u) == 0 || !timed((enum sim_fault)fault)) {
             continue;
         }
-        const uint32_t often = 1 + sim_below(chance((enum sim_fault)fault), 3);
+        const uint32_t often = 1 + sim_below(chance((enum sim_fault)fault), 2);
         for (uint32_t i = 0; i < (fault == FAULT_CLOSE ? 1 : often); i++) {
             sim_at(sim_between(chance((enum sim_fault)fault),
                                fault == FAULT_CLOSE ? 1800 : sim.calm_until + 100, sim.heal_at - 1),

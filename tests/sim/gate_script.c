@@ -14,7 +14,7 @@
 #undef RESERVE_SCRIPT
 extern const char invariant_look_lua[];
 
-enum { ARENA_BYTES = 256 << 20, WORD_ROOM = 1 << 16, GRAIN = 16, KEY_TABLES = 64 };
+enum { ARENA_BYTES = 256 << 20, WORD_ROOM = 1 << 16, GRAIN = 16, BINS = 1 << 12, KEY_TABLES = 64 };
 
 static struct {
     char *arena, *image;
@@ -31,29 +31,50 @@ static struct {
     uint32_t key_tables;
 } gate;
 
-/* Grows only; the last block is extended or given back in place. */
+/* Blocks given back are kept by size, the list heads at the begin of the arena: a reset resets them
+ * too. */
+static void **bin_of(size_t size)
+{
+    return &((void **)(void *)gate.arena)[size / GRAIN];
+}
+
+static void *take_block(size_t size)
+{
+    void **bin = size / GRAIN < BINS ? bin_of(size) : NULL;
+    if (bin != NULL && *bin != NULL) {
+        void *block = *bin;
+        *bin = *(void **)block;
+        return block;
+    }
+    assert(gate.used + size <= ARENA_BYTES);
+    char *at = gate.arena + gate.used;
+    gate.used += size;
+    return at;
+}
+
+static void give_block(void *block, size_t size)
+{
+    if (size / GRAIN < BINS) {
+        *(void **)block = *bin_of(size);
+        *bin_of(size) = block;
+    }
+}
+
 static void *allocate(void *context, void *old, size_t old_size, size_t size)
 {
     const size_t held = (old_size + GRAIN - 1) / GRAIN * GRAIN;
     const size_t wanted = (size + GRAIN - 1) / GRAIN * GRAIN;
-    const bool last = old != NULL && (char *)old + held == gate.arena + gate.used;
-    if (last) {
-        gate.used -= held;
-    }
-    if (size == 0) {
-        return NULL;
-    }
-    if (old != NULL && wanted <= held) {
-        gate.used += last ? wanted : 0;
+    if (old != NULL && wanted == held) {
         return old;
     }
-    assert(gate.used + wanted <= ARENA_BYTES);
-    char *at = gate.arena + gate.used;
-    gate.used += wanted;
-    if (old != NULL && at != old) {
-        memcpy(at, old, old_size);
+    void *block = wanted > 0 ? take_block(wanted) : NULL;
+    if (old != NULL && held > 0) {
+        if (block != NULL) {
+            memcpy(block, old, old_size < size ? old_size : size);
+        }
+        give_block(old, held);
     }
-    return at;
+    return block;
 }
 
 static const char *source_of(int script)
@@ -114,6 +135,7 @@ void gate_script_open(const struct gate_mutation *mutations, size_t count)
     gate.arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert(gate.arena != MAP_FAILED);
+    gate.used = BINS * sizeof(void *);
     gate.lua = lua_newstate(allocate, NULL);
     assert(gate.lua != NULL);
     lua_gc(gate.lua, LUA_GCSTOP, 0);
@@ -125,6 +147,8 @@ void gate_script_open(const struct gate_mutation *mutations, size_t count)
     for (int script = 0; script < GATE_SCRIPT_COUNT; script++) {
         compile(script, mutations, count);
     }
+    lua_gc(gate.lua, LUA_GCCOLLECT, 0);
+    lua_gc(gate.lua, LUA_GCSTOP, 0);
     gate_command_forget();
     gate.compiled = gate.used;
     gate.image = malloc(gate.compiled);

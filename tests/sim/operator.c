@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { REPEAT_MS = 600 };
+enum { REPEAT_MS = 400 };
 
 uint16_t operator_command(const struct ledger_judge *judge)
 {
@@ -178,7 +178,7 @@ void operator_turn(void)
         const union sim_body body = {.control = *command};
         bus_publish(NODE_OPERATOR, MESSAGE_CONTROL, &body);
     }
-    if (sim.healing) {
+    if (sim.healing || (sim.attentive && sim.now >= sim.calm_until)) {
         heal();
     }
     sim_at(sim.now + REPEAT_MS, EVENT_OPERATOR, NODE_OPERATOR, 0, 0);

@@ -108,11 +108,11 @@ static void decide(uint16_t buyer)
         act(buyer, MESSAGE_CANCEL, VERB_CANCEL);
         who->stage = BUYER_IDLE;
         later(buyer, 50, 500);
-    } else if (draw < 35) {
+    } else if (draw < 45) {
         who->stage = BUYER_IDLE; /* forgets it */
         later(buyer, 50, 900);
     } else {
-        if (draw < 55) {
+        if (draw < 62) {
             act(buyer, MESSAGE_EXTEND, VERB_EXTEND);
         }
         who->stage = BUYER_PAYING;
@@ -168,7 +168,8 @@ static void held(uint16_t buyer, uint16_t id, const struct sim_packet *packet)
     const bool again = reason == TG_REASON_TRY_AGAIN || reason == TG_REASON_SALE_PAUSED ||
                        reason == TG_REASON_SALE_NOT_OPEN;
     if (again && ++who->tries < TRIES_MAX) {
-        later(buyer, 20, 250);
+        const bool closed = reason != TG_REASON_TRY_AGAIN;
+        later(buyer, closed ? 150 : 20, closed ? 500 : 250);
         return;
     }
     who->stage = BUYER_IDLE;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { LOOK_MS = 500, RESEND_MS = 500, RUSH_MS = 20 };
+enum { LOOK_MS = 600, RESEND_MS = 500, RUSH_MS = 20 };
 enum { TICK_LOOK, TICK_RESEND };
 
 static struct reserve_node *at(uint8_t node)

@@ -33,7 +33,7 @@ static void define_sale(void)
     struct ledger *ledger = &sim.ledger;
     ledger->item_count = (uint8_t)(1 + sim_percent(chance, 40));
     for (uint8_t item = 0; item < ledger->item_count; item++) {
-        ledger->units[item] = (uint8_t)sim_between(chance, 1, 5);
+        ledger->units[item] = (uint8_t)sim_between(chance, 1, 6);
     }
     ledger->limit = (uint8_t)sim_between(chance, 1, 2);
     ledger->hold_ms = sim_between(chance, 300, 1000);
@@ -45,6 +45,7 @@ static void define_sale(void)
     ledger->control_sequence = 1;
     ledger->stage = TG_PHASE_SCHEDULED;
     sim.buyer_count = (uint32_t)sim_between(chance, 2, SIM_BUYERS);
+    sim.attentive = sim_percent(chance, 60);
     sim.calm_until = sim_percent(chance, 25) ? 0 : 700;
     sim.heal_at = sim_between(chance, 2600, 4500);
 }

@@ -365,7 +365,8 @@ struct sim {
     /* ---- zeroed for every schedule, up to `stale` ---- */
     int64_t now;
     uint32_t orders, events;
-    bool failed, healing, over, excused_now;
+    bool failed, healing, over;
+    bool attentive; /* the operator makes it run again also while things fail */
     char failure[SIM_FAILURE_BYTES];
     uint64_t excused_epoch; /* alarms and doubts of epochs up to this one have a cause */
     struct sim_chance chance, bus_chance, people_chance, fault_chance[FAULT_COUNT];
