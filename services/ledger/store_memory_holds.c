@@ -114,7 +114,7 @@ static void record_one(struct store_memory *store, struct memory_sale *sale,
         if (out->reason != TG_REASON_NONE) {
             out->outcome = LEDGER_REFUSED;
             if (out->reason == TG_REASON_UNIT_CONFLICT) {
-                memory_pause(store, sale, hold->id.text + 4, "unit_conflict");
+                memory_pause(store, sale, hold->id.text + 4, tg_reason_code(out->reason));
             }
             return;
         }
