@@ -266,7 +266,7 @@ int memory_log_tail(void *self, const struct ledger_log_place *place, uint64_t t
         memory_answer_new(self, token, sizeof(struct ledger_log_tail), tell_log_tail);
     const struct memory_log *log = find_log(self, place);
     if (log != NULL) {
-        *(struct ledger_log_tail *)answer->rows = log->tail;
+        memcpy(answer->rows, &log->tail, sizeof log->tail);
     }
     return 0;
 }
