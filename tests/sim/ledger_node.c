@@ -184,6 +184,9 @@ void ledger_request(uint8_t node, const struct sim_packet *packet)
     if (packet->kind == MESSAGE_STATE || sim_dies(node)) {
         return;
     }
+    if (sim.corrupted && packet->from == NODE_PEOPLE) {
+        return; /* a late word of theirs could make the corruption true */
+    }
     if (sim_on(FAULT_NO_COMMIT) && sim_percent(&sim.fault_chance[FAULT_NO_COMMIT], 5)) {
         sim_occurred(FAULT_NO_COMMIT);
         SIM_NOTE("%s: cannot commit", sim_node_name(node));
