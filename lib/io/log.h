@@ -35,7 +35,7 @@ void tg_log_line(enum tg_log_level level, const char *event, const struct tg_log
         (const struct tg_log_field[]){__VA_ARGS__ __VA_OPT__(, ){.kind = TG_LOG_FIELD_END}})
 
 /* A step in a reservation's life, at info: one line per effect (never per request), what
- * `tidegatectl trace` follows. event: "reservation.held", ".recorded", ".acknowledged",
+ * `tidegatectl trace` follows. event: "reservation.held", ".recorded", ".told", ".acknowledged",
  * ".confirmed", ".settled", ".expired", ".cancelled", ".released", ".extended", ".obeyed". */
 void tg_log_step(const char *event, const char *sale, const char *reservation_id,
                  const char *traceparent);

@@ -158,6 +158,9 @@ static void answer_held(struct edge_request *request, const struct edge_held *he
                                      .body = text,
                                      .length = body.length};
     edge_answer(request, &reply);
+    if (!held->replayed) {
+        tg_log_step("reservation.told", request->sale->name, held->reservation, "");
+    }
 }
 
 static void answer_refused(struct edge_request *request, const struct edge_held *held)
