@@ -184,8 +184,8 @@ void ledger_request(uint8_t node, const struct sim_packet *packet)
     if (packet->kind == MESSAGE_STATE || sim_dies(node)) {
         return;
     }
-    if (sim.corrupted && packet->from == NODE_PEOPLE) {
-        return; /* a late word of theirs could make the corruption true */
+    if (sim.corrupted && packet->from >= NODE_PEOPLE) {
+        return; /* a late word of theirs could make the corruption true, or mend it */
     }
     if (sim_on(FAULT_NO_COMMIT) && sim_percent(&sim.fault_chance[FAULT_NO_COMMIT], 5)) {
         sim_occurred(FAULT_NO_COMMIT);

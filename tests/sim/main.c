@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { JOBS_MAX = 64, SEEDS_KNOWN_MAX = 256 };
+enum { JOBS_MAX = 64, SEEDS_KNOWN_MAX = 256, EVENTS_TOLD = 200 };
 
 static const char *const fault_names[FAULT_COUNT] = {
 #define SIM_FAULT(id, name, percent, what) name,
@@ -46,7 +46,7 @@ struct job {
 struct options {
     uint64_t from, count, replay;
     bool replays, list, all_mutants, quiet;
-    uint32_t jobs, mask;
+    uint32_t jobs, mask, notes;
     int seconds;
     enum sim_mutant mutant;
     const char *seeds_file;
@@ -190,7 +190,7 @@ static void print_faults(uint32_t faults)
 static void on_crash(int number)
 {
     (void)printf("VIOLATION: an assertion of the code failed\n");
-    sim_print_notes();
+    sim_print_notes(EVENTS_TOLD);
     (void)fflush(stdout);
     _exit(1);
 }
@@ -209,7 +209,7 @@ static int tell_failure(const struct options *options, uint64_t seed)
     (void)printf("faults needed:");
     print_faults(sim.faults);
     (void)printf("the last events:\n");
-    sim_print_notes();
+    sim_print_notes(options->notes);
     (void)printf("VIOLATION: %s\nreplay: tidegate-sim --replay %" PRIu64 "%s%s\n",
                  sim.failed ? sim.failure : "not with these faults alone", seed,
                  options->mutant != MUTANT_NONE ? " --mutant " : "",
@@ -309,7 +309,7 @@ static int usage(int code)
 {
     (void)printf("tidegate-sim [--seeds N] [--from S] [--seconds T] [--jobs J] [--mutant NAME] "
                  "[--without FAULT]\n"
-                 "             [--replay SEED] [--mutants] [--known FILE]\n\nmutants:");
+                 "             [--replay SEED [--events N]] [--mutants] [--known FILE]\n\nmutants:");
     for (int mutant = 1; mutant < MUTANT_COUNT; mutant++) {
         (void)printf(" %s", mutants[mutant].name);
     }
@@ -365,6 +365,9 @@ static int take_option(int letter, struct options *options)
     case 'M':
         options->all_mutants = true;
         return 0;
+    case 'e':
+        options->notes = (uint32_t)strtoul(optarg, NULL, 10);
+        return 0;
     case 'k':
         options->seeds_file = optarg;
         return 0;
@@ -381,7 +384,7 @@ static int replay(const struct options *options)
     }
     set_mutant(options->mutant);
     schedule_run(options->replay, options->mask, true);
-    sim_print_notes();
+    sim_print_notes(options->notes);
     (void)printf("seed %" PRIu64 ": %u events, no violation; faults:", options->replay, sim.events);
     print_faults(sim.faults);
     return 0;
@@ -394,8 +397,9 @@ int main(int argc, char **argv)
         {"seconds", required_argument, NULL, 't'}, {"jobs", required_argument, NULL, 'j'},
         {"mutant", required_argument, NULL, 'm'},  {"without", required_argument, NULL, 'w'},
         {"replay", required_argument, NULL, 'r'},  {"mutants", no_argument, NULL, 'M'},
-        {"known", required_argument, NULL, 'k'},   {NULL, 0, NULL, 0}};
-    struct options options = {.from = 1, .count = 10000, .jobs = 2, .mask = UINT32_MAX};
+        {"events", required_argument, NULL, 'e'},
+                                          {"known", required_argument, NULL, 'k'},   {NULL, 0, NULL, 0}};
+    struct options options = {.from = 1, .count = 10000, .jobs = 2, .mask = UINT32_MAX, .notes = EVENTS_TOLD};
     struct sim_totals sum;
     int letter;
     while ((letter = getopt_long(argc, argv, "", longs, NULL)) != -1) {

@@ -437,7 +437,8 @@ __attribute__((format(printf, 1, 2))) void sim_note(const char *format, ...);
             sim_note(__VA_ARGS__);                                                                 \
         }                                                                                          \
     } while (0)
-void sim_print_notes(void);
+/* The last `count` of them. */
+void sim_print_notes(uint32_t count);
 
 /* ---- sim_bus.c ---- */
 uint8_t sim_kind(uint8_t node); /* NODE_RESERVE, ... */

@@ -10,7 +10,7 @@
 struct sim sim;
 struct sim_totals sim_totals;
 
-enum { NOTES = 200, NOTE_BYTES = 220 };
+enum { NOTES = 20000, NOTE_BYTES = 220 };
 static char notes[NOTES][NOTE_BYTES];
 static uint32_t note_count;
 
@@ -130,9 +130,10 @@ void sim_note(const char *format, ...)
     va_end(values);
 }
 
-void sim_print_notes(void)
+void sim_print_notes(uint32_t count)
 {
-    const uint32_t first = note_count > NOTES ? note_count - NOTES : 0;
+    const uint32_t most = count < NOTES ? count : NOTES;
+    const uint32_t first = note_count > most ? note_count - most : 0;
     for (uint32_t i = first; i < note_count; i++) {
         (void)printf("  %s\n", notes[i % NOTES]);
     }
