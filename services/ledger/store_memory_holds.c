@@ -73,9 +73,6 @@ static bool slots_clash(const struct ledger_hold *hold)
 static enum tg_reason judge_hold(const struct store_memory *store, const struct memory_sale *sale,
                                  const struct ledger_hold *hold)
 {
-    if (sale == NULL) {
-        return TG_REASON_SALE_UNKNOWN;
-    }
     if (hold->epoch != sale->told.sale.epoch || hold->generation != sale->told.sale.generation) {
         return TG_REASON_STALE_EPOCH;
     }
@@ -104,40 +101,56 @@ static void sort_units(struct ledger_hold *hold)
     }
 }
 
+/* A hold nobody has seen; NULL: refused, or no room. */
+static struct memory_reservation *take_hold(struct store_memory *store, struct memory_sale *sale,
+                                            const struct ledger_hold *hold,
+                                            struct ledger_recorded *out)
+{
+    out->outcome = LEDGER_REFUSED;
+    out->reason = judge_hold(store, sale, hold);
+    if (out->reason == TG_REASON_UNIT_CONFLICT) {
+        memory_pause(store, sale, hold->id.text + 4, tg_reason_code(out->reason));
+    }
+    if (out->reason != TG_REASON_NONE) {
+        return NULL;
+    }
+    struct memory_reservation *row = memory_insert(store, hold);
+    if (row == NULL) {
+        out->outcome = LEDGER_UNKNOWN;
+        out->reason = TG_REASON_TRY_AGAIN;
+        return NULL;
+    }
+    sort_units(&row->hold);
+    row->sale = sale;
+    row->state = LEDGER_PENDING;
+    row->live = true;
+    row->expires_ms = store->now_ms + sale->told.sale.hold_ms;
+    memory_event(store, sale, "held", row);
+    out->outcome = LEDGER_RECORDED;
+    return row;
+}
+
 static void record_one(struct store_memory *store, struct memory_sale *sale,
                        const struct ledger_hold *hold, struct ledger_recorded *out)
 {
-    struct memory_reservation *row = sale == NULL ? NULL : memory_find(store, hold->id.text);
-    out->epoch = sale == NULL ? 0 : sale->told.sale.epoch;
+    if (sale == NULL) {
+        out->outcome = LEDGER_REFUSED;
+        out->reason = TG_REASON_SALE_UNKNOWN;
+        return;
+    }
+    out->epoch = sale->told.sale.epoch;
+    struct memory_reservation *row = memory_find(store, hold->id.text);
     if (row == NULL) {
-        out->reason = judge_hold(store, sale, hold);
-        if (out->reason != TG_REASON_NONE) {
-            out->outcome = LEDGER_REFUSED;
-            if (out->reason == TG_REASON_UNIT_CONFLICT) {
-                memory_pause(store, sale, hold->id.text + 4, tg_reason_code(out->reason));
-            }
-            return;
-        }
-        row = memory_insert(store, hold);
-        if (row == NULL) {
-            out->outcome = LEDGER_UNKNOWN;
-            out->reason = TG_REASON_TRY_AGAIN;
-            return;
-        }
-        sort_units(&row->hold);
-        row->sale = sale;
-        row->state = LEDGER_PENDING;
-        row->live = true;
-        row->expires_ms = store->now_ms + sale->told.sale.hold_ms;
-        memory_event(store, sale, "held", row);
-        out->outcome = LEDGER_RECORDED;
+        row = take_hold(store, sale, hold, out);
     } else {
         out->outcome = LEDGER_ALREADY;
         out->unit_count = row->hold.unit_count;
         memcpy(out->units, row->hold.units, sizeof out->units);
     }
-    out->state = row->state;
-    out->expires_ms = row->expires_ms;
+    if (row != NULL) {
+        out->state = row->state;
+        out->expires_ms = row->expires_ms;
+    }
 }
 
 static void tell_recorded(struct store_memory *store, const struct memory_answer *answer,
