@@ -642,3 +642,40 @@ def test_a_locked_row_is_an_honest_try_again(book):
     blocker.rollback()
     blocker.close()
     assert book.verb("confirm", request).reason == ""
+
+
+def start_pooler(book, binary):
+    """A PgBouncer in transaction mode with five server connections; returns its conninfo."""
+    folder = f"{book.folder}/pooler"
+    os.makedirs(folder)
+    os.chmod(folder, 0o777)
+    with open(f"{folder}/ini", "w", encoding="ascii") as handle:
+        handle.write(f"[databases]\ntidegate = host={book.stack.run}/postgres/socket dbname=tidegate\n"
+                     f"[pgbouncer]\nlisten_addr=\nlisten_port=6432\nunix_socket_dir={folder}\nauth_type=trust\nauth_file={folder}/users\n"
+                     f"pool_mode=transaction\ndefault_pool_size=5\nlogfile={folder}/log\n")
+    with open(f"{folder}/users", "w", encoding="ascii") as handle:
+        handle.write('"tidegate_ledger" ""\n')
+    book.stack.spawn("pooler", [*book.stack.as_postgres, binary, f"{folder}/ini"], cwd="/")
+    eventually(lambda: os.path.exists(f"{folder}/.s.PGSQL.6432"), what="the pooler listens")
+    return f"host={folder} port=6432 dbname=tidegate user=tidegate_ledger"
+
+
+def test_case_43_through_a_transaction_pooler(empty_book):
+    binary = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if binary is None:
+        pytest.skip("pgbouncer is not installed")
+    book, proto = empty_book, empty_book.proto
+    book.stack.migrate()
+    direct = book.stack.env["TIDEGATE_LEDGER_POSTGRES_URL"]
+    book.stack.env["TIDEGATE_LEDGER_POSTGRES_URL"] = start_pooler(book, binary)
+    book.start()
+    book.start("ledger-2")  # 24 connections of two ledgers on five of PostgreSQL
+    book.stack.env["TIDEGATE_LEDGER_POSTGRES_URL"] = direct
+    sale = book.open_sale(units=1000)
+    answers = at_once([lambda first=first: [book.record(sale, first + n) for n in range(30)] for first in range(0, 360, 30)])
+    assert all(recorded(answer, proto) for some in answers for answer in some)
+    contested = at_once([lambda n=n: book.record(sale, 500 + n // 2) for n in range(40)])
+    assert sorted(answer.outcome for answer in contested) == [proto.ledger.RECORD_OUTCOME_RECORDED] * 20 + \
+        [proto.ledger.RECORD_OUTCOME_REFUSED] * 20
+    for name in ("ledger", "ledger-2"):
+        assert "ledger.statement_refused" not in book.stack.tail(name, 10000)

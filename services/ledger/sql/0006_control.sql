@@ -199,7 +199,7 @@ CREATE FUNCTION tidegate.definition_of(p_sale tidegate.sales) RETURNS jsonb LANG
                     FROM tidegate.sale_items i WHERE i.sale = p_sale.sale AND i.generation = p_sale.generation))
 $$;
 
--- The caller holds the fence exclusively and the control lock. p_sale is all NULL for a new sale.
+-- The caller holds the control lock and, for a closed sale, the fence exclusively. p_sale is all NULL for a new sale.
 CREATE FUNCTION tidegate.judge_apply(p_name text, p_sale tidegate.sales, p_sequence bigint, p_definition jsonb,
                                      p_plan boolean) RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 DECLARE
@@ -281,7 +281,10 @@ DECLARE
     v_known tidegate.control_log;
     v_done  tidegate.judgement;
 BEGIN
-    IF p_kind IN ('rebuild', 'apply') AND NOT p_plan THEN
+    -- Applying needs the fence only to create a closed sale again. One that closes after this look was not closed when the
+    -- command was made: its control sequence refuses it.
+    IF NOT p_plan AND (p_kind = 'rebuild' OR (p_kind = 'apply' AND EXISTS (
+            SELECT FROM tidegate.sales s WHERE s.sale = p_sale AND s.stage = 'closed'))) THEN
         PERFORM tidegate.fence_exclusive(p_sale);
     END IF;
     IF p_kind = 'apply' THEN
