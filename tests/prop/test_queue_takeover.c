@@ -44,7 +44,7 @@ struct brain {
 };
 
 struct edge {
-    char name[8];
+    char name[24];
     uint64_t index_end, tickets, arrivals;
     uint64_t board_term, watermark, present_at_open, index_at_open;
     bool asked;
