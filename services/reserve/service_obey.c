@@ -8,6 +8,16 @@
 
 #include <string.h>
 
+/* The connected Redis is the one the ledger knows as the gate of this epoch. While an old primary
+ * lives on, each of the two may carry keys of the epoch: what is done on the wrong ones would be
+ * told to the ledger as done. */
+static bool is_the_gate(const struct tg_sale *sale, const char *present_seal)
+{
+    char seal[RESERVE_SEAL_BYTES];
+    reserve_seal(sale->run_id, sale->replication_id, seal);
+    return sale->armed && strcmp(seal, present_seal) == 0;
+}
+
 /* The gate that is meant, or why nothing is tried. */
 static enum tg_reason gate_of(struct reserve_service *service, int index, uint64_t epoch,
                               char seal[RESERVE_SEAL_BYTES], struct reserve_gate_name *out_gate)
@@ -21,6 +31,9 @@ static enum tg_reason gate_of(struct reserve_service *service, int index, uint64
     }
     if (epoch != keys->epoch) {
         return TG_REASON_STALE_EPOCH;
+    }
+    if (!is_the_gate(tg_sales_at(service->sales, (size_t)index), seal)) {
+        return TG_REASON_UNKNOWN_GATE;
     }
     *out_gate = (struct reserve_gate_name){keys, seal, tg_app_instance(service->app)};
     return TG_REASON_NONE;

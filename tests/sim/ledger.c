@@ -282,7 +282,7 @@ enum tg_reason ledger_expire(struct ledger *ledger, int64_t now_ms,
 
 enum tg_reason ledger_obeyed(struct ledger *ledger, const struct ledger_orders *orders)
 {
-    if (orders->epoch != ledger->epoch && !ledger_mutation.obeyed_any_epoch) {
+    if (orders->epoch != ledger->epoch) {
         return TG_REASON_STALE_EPOCH;
     }
     for (uint8_t i = 0; i < orders->count; i++) {

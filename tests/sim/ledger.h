@@ -80,8 +80,8 @@ struct ledger {
 
 /* What is broken on purpose. */
 struct ledger_mutation {
-    bool no_tombstone, no_fence, no_tombstone_fence, obeyed_any_epoch, expire_early, confirm_late,
-        resume_blind, load_live_only;
+    bool no_tombstone, no_fence, no_tombstone_fence, expire_early, confirm_late, resume_blind,
+        load_live_only;
 };
 extern struct ledger_mutation ledger_mutation;
 

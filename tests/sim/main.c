@@ -67,7 +67,6 @@ static void set_mutant(enum sim_mutant mutant)
         (struct ledger_mutation){.no_tombstone = mutant == MUTANT_NO_TOMBSTONE,
                                  .no_fence = mutant == MUTANT_NO_FENCE,
                                  .no_tombstone_fence = mutant == MUTANT_NO_TOMBSTONE_FENCE,
-                                 .obeyed_any_epoch = mutant == MUTANT_OBEYED_ANY_EPOCH,
                                  .expire_early = mutant == MUTANT_EXPIRE_EARLY,
                                  .confirm_late = mutant == MUTANT_CONFIRM_LATE,
                                  .resume_blind = mutant == MUTANT_RESUME_BLIND,
@@ -307,9 +306,10 @@ static int run_mutants(const struct options *given)
 
 static int usage(int code)
 {
-    (void)printf("tidegate-sim [--seeds N] [--from S] [--seconds T] [--jobs J] [--mutant NAME] "
-                 "[--without FAULT]\n"
-                 "             [--replay SEED [--events N]] [--mutants] [--known FILE]\n\nmutants:");
+    (void)printf(
+        "tidegate-sim [--seeds N] [--from S] [--seconds T] [--jobs J] [--mutant NAME] "
+        "[--without FAULT]\n"
+        "             [--replay SEED [--events N]] [--mutants] [--known FILE]\n\nmutants:");
     for (int mutant = 1; mutant < MUTANT_COUNT; mutant++) {
         (void)printf(" %s", mutants[mutant].name);
     }
@@ -392,14 +392,19 @@ static int replay(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"seeds", required_argument, NULL, 'n'},   {"from", required_argument, NULL, 'f'},
-        {"seconds", required_argument, NULL, 't'}, {"jobs", required_argument, NULL, 'j'},
-        {"mutant", required_argument, NULL, 'm'},  {"without", required_argument, NULL, 'w'},
-        {"replay", required_argument, NULL, 'r'},  {"mutants", no_argument, NULL, 'M'},
-        {"events", required_argument, NULL, 'e'},
-                                          {"known", required_argument, NULL, 'k'},   {NULL, 0, NULL, 0}};
-    struct options options = {.from = 1, .count = 10000, .jobs = 2, .mask = UINT32_MAX, .notes = EVENTS_TOLD};
+    static const struct option longs[] = {{"seeds", required_argument, NULL, 'n'},
+                                          {"from", required_argument, NULL, 'f'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"jobs", required_argument, NULL, 'j'},
+                                          {"mutant", required_argument, NULL, 'm'},
+                                          {"without", required_argument, NULL, 'w'},
+                                          {"replay", required_argument, NULL, 'r'},
+                                          {"mutants", no_argument, NULL, 'M'},
+                                          {"events", required_argument, NULL, 'e'},
+                                          {"known", required_argument, NULL, 'k'},
+                                          {NULL, 0, NULL, 0}};
+    struct options options = {
+        .from = 1, .count = 10000, .jobs = 2, .mask = UINT32_MAX, .notes = EVENTS_TOLD};
     struct sim_totals sum;
     int letter;
     while ((letter = getopt_long(argc, argv, "", longs, NULL)) != -1) {

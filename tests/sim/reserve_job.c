@@ -92,7 +92,7 @@ static enum sweeper_obedience obedience_of(enum reserve_obeyed obeyed)
     case RESERVE_OBEYED_ALREADY:
         return SWEEPER_ALREADY;
     case RESERVE_OBEYED_UNKNOWN_RESERVATION:
-        return sim.mutant == MUTANT_UNKNOWN_IS_DONE ? SWEEPER_DONE : SWEEPER_NOT_KNOWN_THERE;
+        return SWEEPER_NOT_KNOWN_THERE;
     case RESERVE_OBEYED_DOUBT:
         return SWEEPER_DOUBT;
     case RESERVE_OBEYED_UNKNOWN_GATE:
@@ -212,6 +212,16 @@ static void asked(uint8_t node, const struct sim_gate_call *call)
 
 /* ---- from and to ---- */
 
+/* The connected Redis is the one the ledger knows as the gate of this epoch. */
+static bool is_the_gate(uint8_t node, const char *present_seal)
+{
+    const struct tg_sale *view = &at(node)->view;
+    char seal[RESERVE_SEAL_BYTES];
+    reserve_seal(view->run_id, view->replication_id, seal);
+    return sim.mutant == MUTANT_OBEY_FOREIGN_GATE ||
+           (view->armed && strcmp(seal, present_seal) == 0);
+}
+
 void reserve_job_begin(uint8_t node, const struct sim_packet *packet)
 {
     struct reserve_gate_name gate;
@@ -221,6 +231,9 @@ void reserve_job_begin(uint8_t node, const struct sim_packet *packet)
     } else if (epoch_named(packet, gate.keys->epoch) != gate.keys->epoch &&
                !(packet->kind == MESSAGE_OBEY && sim.mutant == MUTANT_OBEY_ANY_EPOCH)) {
         reason = TG_REASON_STALE_EPOCH;
+    }
+    if (reason == TG_REASON_NONE && !is_the_gate(node, gate.seal)) {
+        reason = TG_REASON_UNKNOWN_GATE;
     }
     struct sim_job *job = reason == TG_REASON_NONE ? take_job(node, packet) : NULL;
     if (job == NULL) {

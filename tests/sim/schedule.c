@@ -27,6 +27,30 @@ static uint32_t chosen_faults(uint64_t seed)
     return faults;
 }
 
+/* A mutant that shows only around a rebuild or a failover gets those, and none that would excuse
+ * it. */
+static uint32_t suited(uint32_t faults, enum sim_mutant mutant)
+{
+    enum { BIT = 1 };
+    const uint32_t rebuild =
+        BIT << FAULT_REBUILD | BIT << FAULT_LATE | BIT << FAULT_LOSS | BIT << FAULT_REORDER;
+    const uint32_t failover = BIT << FAULT_FAILOVER | BIT << FAULT_REORDER | BIT << FAULT_CUT;
+    const uint32_t excuse = BIT << FAULT_GATE_SUFFIX | BIT << FAULT_GATE_EMPTY |
+                            BIT << FAULT_FAILOVER | BIT << FAULT_CLOSE | BIT << FAULT_CORRUPT;
+    switch (mutant) {
+    case MUTANT_NO_FENCE:
+    case MUTANT_NO_TOMBSTONE_FENCE:
+    case MUTANT_RESEND_NEW_EPOCH:
+    case MUTANT_OBEY_ANY_EPOCH:
+        return (faults | rebuild) & ~excuse;
+    case MUTANT_OBEY_FOREIGN_GATE:
+        return (faults | failover) & ~(uint32_t)(BIT << FAULT_CORRUPT | BIT << FAULT_CLOSE);
+    default:
+        break;
+    }
+    return faults;
+}
+
 static void define_sale(void)
 {
     struct sim_chance *chance = &sim.chance;
@@ -214,7 +238,7 @@ void schedule_run(uint64_t seed, uint32_t fault_mask, bool trace)
 {
     struct sim_event event;
     sim.trace = trace;
-    sim.faults = chosen_faults(seed) & fault_mask;
+    sim.faults = suited(chosen_faults(seed), sim.mutant) & fault_mask;
     set_up(seed);
     fault_plan();
     people_start();
