@@ -87,7 +87,7 @@ static void run_job(struct job *job, const struct options *options, uint32_t num
             job->failed = true;
             break;
         }
-        if (until > 0 && (i & 31u) == 0 && now_s() > until) {
+        if (until > 0 && sim_totals.schedules % 32 == 0 && now_s() > until) {
             break;
         }
     }

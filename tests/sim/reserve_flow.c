@@ -302,7 +302,7 @@ void reserve_resend_answered(uint8_t node, const struct reserve_answer *answer)
 {
     struct reserve_node *reserve = at(node);
     reserve->resend_busy = false;
-    if (reserve->resend_epoch != reserve->view.epoch && sim.mutant != MUTANT_RESEND_NEW_EPOCH) {
+    if (reserve->resend_epoch != reserve->view.epoch) {
         memcpy(reserve->resend_cursor, "0", 2);
         return;
     }

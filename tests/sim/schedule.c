@@ -40,7 +40,6 @@ static uint32_t suited(uint32_t faults, enum sim_mutant mutant)
     switch (mutant) {
     case MUTANT_NO_FENCE:
     case MUTANT_NO_TOMBSTONE_FENCE:
-    case MUTANT_RESEND_NEW_EPOCH:
     case MUTANT_OBEY_ANY_EPOCH:
         return (faults | rebuild) & ~excuse;
     case MUTANT_OBEY_FOREIGN_GATE:

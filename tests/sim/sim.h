@@ -280,6 +280,7 @@ struct sim_buyer {
 
 struct sim_redis {
     bool up, primary, out_of_memory;
+    uint32_t process;
     int64_t clock_offset;
     char run_id[41], replication_id[41];
     struct memory_redis data;
@@ -331,7 +332,7 @@ enum sim_gate_use {
 };
 struct sim_gate_call {
     uint8_t node, gate, script, use;
-    uint32_t incarnation, connection;
+    uint32_t incarnation, connection, process;
     uint64_t token;
     bool ran;
     int key_count, count;

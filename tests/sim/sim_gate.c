@@ -100,6 +100,7 @@ void gate_call(uint8_t node, const struct reserve_call *wanted, enum sim_gate_us
                                    .use = (uint8_t)use,
                                    .incarnation = sim.nodes[node].incarnation,
                                    .connection = connection->generation,
+                                   .process = sim.redis[connection->gate].process,
                                    .token = token,
                                    .answer = {.ending = RESERVE_NOT_RUN}};
     if (!connection->up) {
@@ -126,7 +127,9 @@ static bool lost(const struct sim_gate_call *call)
     if (current(call)) {
         return false;
     }
-    connection->lost |= !sim.redis[call->gate].up || sim_percent(&sim.chance, 50);
+    connection->lost |= !sim.redis[call->gate].up ||
+                        sim.redis[call->gate].process != call->process ||
+                        sim_percent(&sim.chance, 50);
     return connection->lost;
 }
 
@@ -230,6 +233,7 @@ void gate_new_run(int gate)
 {
     struct sim_redis *redis = &sim.redis[gate];
     sim.run_ids++;
+    redis->process = sim.run_ids;
     (void)snprintf(redis->run_id, sizeof redis->run_id, "run-%u", sim.run_ids);
     (void)snprintf(redis->replication_id, sizeof redis->replication_id, "set-%u", sim.run_ids);
     redis->up = true;
@@ -238,7 +242,6 @@ void gate_new_run(int gate)
     for (uint8_t node = 0; node < NODE_PEOPLE; node++) {
         if (sim.nodes[node].connection.up && sim.nodes[node].connection.gate == gate) {
             gate_break(node);
-            sim.nodes[node].connection.lost = true; /* nobody is left to read them */
         }
     }
 }
