@@ -120,7 +120,7 @@ def run_model(tally):
 def run_sim(tally):
     """Schedules for a while, past failing seeds first; then every mutant has to die."""
     for name, options, pattern in (
-            ("sim schedules", ["--seconds", os.environ.get("SIM_SECONDS", "60")], r"^0 violations, 0 false alarms$"),
+            ("sim schedules", ["--seconds", os.environ.get("SIM_SECONDS", "90")], r"^0 violations, 0 false alarms$"),
             ("sim mutants", ["--mutants"], r"^\d+ mutants, 0 survive$")):
         begun = time.monotonic()
         done = subprocess.run(["tools/dev", "sim", *options, "--jobs", str(os.cpu_count())], cwd=ROOT, capture_output=True, text=True,
