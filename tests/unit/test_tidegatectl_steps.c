@@ -60,7 +60,8 @@ static void other_lines_are_passed_over(void **state)
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         take(lines[i]);
     }
-    ctl_steps_take_line(&steps, ID, "\0{\"reservation\":\"" ID "\"}", 52);
+    static const char nul_first[] = "\0{\"reservation\":\"" ID "\"}";
+    ctl_steps_take_line(&steps, ID, nul_first, sizeof(nul_first) - 1);
     assert_int_equal(steps.count, 0);
 }
 
