@@ -19,8 +19,10 @@ target_compile_options(tidegate_options INTERFACE
     -Wformat=2 -Wundef -Wimplicit-fallthrough -Wno-unused-parameter -fstack-protector-strong -fno-common)
 if(TIDEGATE_SANITIZE)
     target_compile_options(tidegate_options INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer
-        -fno-sanitize-recover=all
-        -Wno-format-truncation) # instrumented code hides the ranges that this warning reasons with
+        -fno-sanitize-recover=all)
+    if(CMAKE_C_COMPILER_ID STREQUAL GNU) # instrumented code hides the ranges that this warning reasons with
+        target_compile_options(tidegate_options INTERFACE -Wno-format-truncation)
+    endif()
     target_link_options(tidegate_options INTERFACE -fsanitize=address,undefined)
 else()
     target_compile_options(tidegate_options INTERFACE -fstack-clash-protection -fcf-protection=full -fPIE
