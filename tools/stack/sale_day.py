@@ -48,7 +48,7 @@ def rehearse(stack, options, name):
     """Applies the sale, lets the buyers in, and leaves the verdict to the referee inside `rehearse`."""
     stack.ctl("sale", "apply", "-f", sale_file(stack, options, name))
     command = [f"{stack.bin}/rehearse", "--sale", name, "--buyers", str(options.buyers), "--units", str(options.units),
-               "--arrive-s", str(options.arrive_s), "--abandon-percent", str(options.abandon_percent), "--out", options.out]
+               "--arrive-s", str(options.arrive_s), "--connections", str(options.connections), "--abandon-percent", str(options.abandon_percent), "--out", options.out]
     return subprocess.run(command, env={**os.environ, **stack.env}, check=False).returncode
 
 
@@ -65,12 +65,14 @@ def arguments():
         one.add_argument("--opens-in-s", type=int, default=5, help="seconds until the opening (default 5)")
         one.add_argument("--abandon-percent", type=int, default=abandon, help=f"holders who never pay (default {abandon})")
         one.add_argument("--pace", type=int, default=1000, help="people let in per second (default 1000)")
+        one.add_argument("--connections", type=int, default=512, help="shared by all buyers, who wait for one (default 512)")
         one.add_argument("--out", default="", help="where the JSON report goes (default: report.json in the run folder)")
         one.add_argument("--once", action="store_true", help="stop the stack afterwards")
         one.add_argument("--port", type=int, default=8080, help="the page's port if it is free (default 8080)")
     options = parser.parse_args()
     for name, low, high in (("buyers", 1, 2000000), ("units", 1, 1000000), ("hold_s", 1, 3600), ("arrive_s", 1, 3600),
-                            ("grace_s", 0, 3600), ("opens_in_s", 0, 3600), ("abandon_percent", 0, 100), ("pace", 1, 5000), ("port", 1, 65535)):
+                            ("grace_s", 0, 3600), ("opens_in_s", 0, 3600), ("abandon_percent", 0, 100), ("pace", 1, 5000),
+                            ("connections", 1, 19700), ("port", 1, 65535)):
         if not low <= getattr(options, name) <= high:
             parser.error(f"--{name.replace('_', '-')} must be from {low} to {high}")
     return options
