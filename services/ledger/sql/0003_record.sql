@@ -11,7 +11,7 @@ $$ SELECT timestamptz 'epoch' + p_ms * interval '1 millisecond' $$;
 CREATE FUNCTION tidegate.span(p_ms bigint) RETURNS interval LANGUAGE sql IMMUTABLE AS
 $$ SELECT p_ms * interval '1 millisecond' $$;
 
--- The key of one advisory lock. Purposes: fence, control, log, payment.
+-- The key of one advisory lock. Purposes: fence, record, control, log, payment.
 CREATE FUNCTION tidegate.lock_key(p_purpose text, p_name text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 $$ SELECT hashtextextended('tidegate.' || p_purpose || '.' || p_name, 0) $$;
 
@@ -159,8 +159,12 @@ BEGIN
       INTO v_fresh, v_wanted FROM unnest(v_why) WITH ORDINALITY AS x (w, o);
     SELECT count(*) INTO v_wanted_units FROM unnest(p_unit_holds) AS h WHERE v_fresh[h];
 
+    -- Batches stored in one go take rows in one order and may run side by side; a batch redone hold by hold takes them in
+    -- another, so it runs alone in its sale: two of them would wait for each other (undoing the block frees the lock).
+    v_done := v_wanted = 0;
     IF v_wanted > 0 THEN
         BEGIN
+            PERFORM pg_advisory_xact_lock_shared(tidegate.lock_key('record', p_sale));
             INSERT INTO tidegate.reservations (id, sale, generation, user_id, place, pass_window, digest, epoch, state,
                                                created_at, expires_at)
             SELECT a.id, p_sale, v_sale.generation, a.user_id, a.place, a.pass_window, a.digest, v_sale.epoch, 'pending',
@@ -207,6 +211,7 @@ BEGIN
         RETURN;
     END IF;
 
+    PERFORM pg_advisory_xact_lock(tidegate.lock_key('record', p_sale));
     FOR i IN SELECT o FROM unnest(p_ids) WITH ORDINALITY AS a (id, o) ORDER BY a.id, o LOOP
         CONTINUE WHEN v_why[i] <> '';
         SELECT array_agg(u.item), array_agg(u.unit), array_agg(u.slot) INTO v_items, v_numbers, v_slots
