@@ -59,6 +59,16 @@ size_t tg_unsigned_format(uint64_t value, char *out_text)
     return count;
 }
 
+bool tg_counts_valid(const uint64_t *counts, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (counts[i] > TG_COUNT_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int tg_money_add(uint64_t total_minor, uint64_t price_minor, uint64_t quantity,
                  uint64_t *out_total_minor)
 {

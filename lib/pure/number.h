@@ -6,6 +6,7 @@
 
 #include "lib/pure/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,12 @@ TG_MUST_CHECK int tg_unsigned_parse(const char *text, size_t length, uint64_t ma
 
 /* Decimal digits into out_text (at least 21 bytes, NUL added). Returns the length. About 10 ns. */
 size_t tg_unsigned_format(uint64_t value, char *out_text);
+
+/* Counts of peers above this are refused: sums of them cannot overflow, and readers of JSON keep
+ * them exact. */
+#define TG_COUNT_MAX ((uint64_t)1 << 53)
+/* All of them are at most TG_COUNT_MAX. */
+bool tg_counts_valid(const uint64_t *counts, size_t length);
 
 /* price x quantity summed: minor units of one currency. 0 or TG_ERR_RANGE on overflow. */
 TG_MUST_CHECK int tg_money_add(uint64_t total_minor, uint64_t price_minor, uint64_t quantity,

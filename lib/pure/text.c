@@ -228,6 +228,13 @@ bool tg_sale_name_valid(const char *text, size_t length)
     return true;
 }
 
+bool tg_instance_valid(const char *text)
+{
+    size_t length = strlen(text);
+    return length >= 1 && length <= 32 &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
 bool tg_idempotency_key_valid(const char *text, size_t length)
 {
     if (length < 1 || length > TG_MAX_IDEMPOTENCY_KEY_BYTES) {

@@ -41,6 +41,9 @@ bool tg_user_valid(const uint8_t *data, size_t length);
 /* [A-Za-z0-9_-]{1,64}: sale names and skus. */
 bool tg_sale_name_valid(const char *text, size_t length);
 
+/* [a-z0-9-]{1,32}, as lib/io/app names instances. */
+bool tg_instance_valid(const char *text);
+
 /* 1..128 bytes 0x21..0x7e without the double quote. */
 bool tg_idempotency_key_valid(const char *text, size_t length);
 

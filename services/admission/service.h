@@ -3,23 +3,18 @@
 #ifndef ADMISSION_SERVICE_H
 #define ADMISSION_SERVICE_H
 
-#include "lib/io/app.h"
-#include "lib/io/sales.h"
+#include "lib/io/brain.h"
 #include "services/admission/core.h"
 #include "services/admission/load.h"
 #include "services/admission/settings.h"
 
 struct admission_service {
     struct admission_settings settings;
-    struct tg_app *app;
-    struct tg_sales *sales;
     struct admission_keys keys;
-    struct tg_term term;
-    bool draining;
+    struct tg_brains brains;
     struct admission_load load_reserve;
     struct admission_load load_ledger;
-    size_t brain_count;
-    struct admission_brain brains[TG_MAX_SALES];
+    struct admission_brain by_sale[TG_MAX_SALES];
 };
 
 /* The functions of tg_app_spec; `context` is a zeroed struct admission_service with its settings

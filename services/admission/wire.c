@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/admission/wire.h"
 
+#include "lib/pure/number.h"
 #include "lib/pure/text.h"
 
 #include <string.h>
-
-/* Peers' numbers above this are refused: sums of them cannot overflow. */
-#define NUMBER_MAX ((uint64_t)1 << 53)
-
-static bool names_sale(const char *sale, const char *named)
-{
-    return named != NULL && strcmp(sale, named) == 0;
-}
-
-/* [a-z0-9-]{1,32}, as lib/io/app makes them. */
-static bool instance_valid(const char *instance)
-{
-    size_t length = instance == NULL ? 0 : strlen(instance);
-    return length > 0 && length < TG_TERM_INSTANCE_BYTES &&
-           strspn(instance, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
-}
 
 enum tg_reason admission_wire_ask(const char *sale, const Tidegate__V1__PassRequest *request,
                                   struct admission_event *out_event)
 {
     size_t length = request->ticket == NULL ? 0 : strlen(request->ticket);
-    if (!names_sale(sale, request->sale)) {
+    if (strcmp(request->sale, sale) != 0) {
         return TG_REASON_MALFORMED;
     }
     if (length == 0) {
@@ -51,9 +36,9 @@ enum tg_reason admission_wire_ask(const char *sale, const Tidegate__V1__PassRequ
 enum tg_reason admission_wire_board(const char *sale, const Tidegate__V1__Board *board,
                                     struct admission_event *out_event)
 {
-    if (!names_sale(sale, board->sale) || board->term > NUMBER_MAX ||
-        board->watermark > NUMBER_MAX || board->present_at_open > NUMBER_MAX ||
-        board->index_at_open > NUMBER_MAX) {
+    if (strcmp(board->sale, sale) != 0 || board->term > TG_COUNT_MAX ||
+        board->watermark > TG_COUNT_MAX || board->present_at_open > TG_COUNT_MAX ||
+        board->index_at_open > TG_COUNT_MAX) {
         return TG_REASON_MALFORMED;
     }
     out_event->kind = ADMISSION_BOARD;
@@ -68,8 +53,8 @@ enum tg_reason admission_wire_board(const char *sale, const Tidegate__V1__Board 
 enum tg_reason admission_wire_peer(const char *sale, const Tidegate__V1__Pace *pace,
                                    struct admission_event *out_event)
 {
-    if (!names_sale(sale, pace->sale) || !instance_valid(pace->instance) ||
-        pace->term > NUMBER_MAX) {
+    if (strcmp(pace->sale, sale) != 0 || !tg_instance_valid(pace->instance) ||
+        pace->term > TG_COUNT_MAX) {
         return TG_REASON_MALFORMED;
     }
     out_event->kind = ADMISSION_PEER;
@@ -81,7 +66,7 @@ enum tg_reason admission_wire_peer(const char *sale, const Tidegate__V1__Pace *p
 enum tg_reason admission_wire_stock(const char *sale, const Tidegate__V1__Stock *stock,
                                     struct admission_event *out_event)
 {
-    if (!names_sale(sale, stock->sale)) {
+    if (strcmp(stock->sale, sale) != 0) {
         return TG_REASON_MALFORMED;
     }
     out_event->kind = ADMISSION_STOCK;

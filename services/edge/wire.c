@@ -1,33 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "services/edge/wire.h"
 
+#include "lib/pure/number.h"
 #include "lib/pure/text.h"
 
 #include <string.h>
 
-/* Peers' numbers above this are refused: sums of them cannot overflow, and JSON readers keep them
- * exact. */
-#define NUMBER_MAX ((uint64_t)1 << 53)
-
 /* The last millisecond of the year 9999. */
 #define TIME_MAX_MS INT64_C(253402300799999)
-
-static bool instance_valid(const char *instance)
-{
-    size_t length = strlen(instance);
-    return length >= 1 && length <= 32 &&
-           strspn(instance, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
-}
-
-static bool numbers_valid(const uint64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (numbers[i] > NUMBER_MAX) {
-            return false;
-        }
-    }
-    return true;
-}
 
 enum tg_reason edge_wire_board(const char *sale, const Tidegate__V1__Board *message,
                                struct edge_board *out_board)
@@ -36,8 +16,8 @@ enum tg_reason edge_wire_board(const char *sale, const Tidegate__V1__Board *mess
         message->generation,      message->term,          message->version,    message->watermark,
         message->present_at_open, message->index_at_open, message->pace_milli, message->waiting,
         message->remaining,       message->held,          message->index_end};
-    if (strcmp(message->sale, sale) != 0 || !instance_valid(message->instance) ||
-        !numbers_valid(numbers, sizeof(numbers) / sizeof(numbers[0])) ||
+    if (strcmp(message->sale, sale) != 0 || !tg_instance_valid(message->instance) ||
+        !tg_counts_valid(numbers, sizeof(numbers) / sizeof(numbers[0])) ||
         (message->seed.len != 0 && message->seed.len != sizeof(out_board->view.seed))) {
         return TG_REASON_MALFORMED;
     }
@@ -76,7 +56,7 @@ enum tg_reason edge_wire_stock(const char *sale, const Tidegate__V1__Stock *mess
     for (size_t i = 0; i < message->n_items; i++) {
         const Tidegate__V1__ItemStock *item = message->items[i];
         const uint64_t numbers[] = {item->initial, item->free, item->held, item->settled};
-        if (!numbers_valid(numbers, 4) ||
+        if (!tg_counts_valid(numbers, 4) ||
             item->free + item->held + item->settled != item->initial) {
             return TG_REASON_MALFORMED;
         }
@@ -105,7 +85,7 @@ enum tg_reason edge_wire_lease(const Tidegate__V1__LeaseReply *reply, struct edg
     out_grant->count = reply->count;
     bool granted = out_grant->reason == TG_REASON_NONE;
     if (granted &&
-        (reply->count == 0 || reply->count > TG_MAX_LEASE_INDEXES || reply->first > NUMBER_MAX)) {
+        (reply->count == 0 || reply->count > TG_MAX_LEASE_INDEXES || reply->first > TG_COUNT_MAX)) {
         return TG_REASON_MALFORMED;
     }
     return TG_REASON_NONE;

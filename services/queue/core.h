@@ -40,9 +40,6 @@ enum {
     QUEUE_ACTIONS_MAX = 4
 };
 
-/* Peers' numbers above this are refused: sums of them cannot overflow. */
-#define QUEUE_NUMBER_MAX ((uint64_t)1 << 53)
-
 struct queue_now {
     struct tg_mono mono;
     struct tg_wall wall;

@@ -3,25 +3,15 @@
 #ifndef QUEUE_SERVICE_H
 #define QUEUE_SERVICE_H
 
-#include "lib/io/app.h"
-#include "lib/io/sales.h"
+#include "lib/io/brain.h"
 #include "services/queue/core.h"
 #include "services/queue/settings.h"
 
-struct queue_line {
-    char sale[TG_MAX_SALE_NAME_BYTES + 1];
-    struct queue_brain brain;
-};
-
 struct queue_service {
     struct queue_settings settings;
-    struct tg_app *app;
-    struct tg_sales *sales;
-    struct tg_term term;
-    bool draining;
+    struct tg_brains brains;
     bool leases; /* serves lease requests: from the first time it is active */
-    size_t line_count;
-    struct queue_line lines[TG_MAX_SALES];
+    struct queue_brain by_sale[TG_MAX_SALES];
 };
 
 /* The functions of tg_app_spec; `context` is a zeroed struct queue_service with its settings

@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/wire.h"
 
+#include "lib/pure/number.h"
+#include "lib/pure/text.h"
+
 #include <string.h>
 
 /* Paces above a thousand million people a second are nonsense; below it, pace x time cannot
  * overflow. */
 #define PACE_MILLI_MAX ((uint64_t)1000000000000)
 
-static bool names_sale(const char *sale, const char *named)
-{
-    return named != NULL && strcmp(sale, named) == 0;
-}
-
-/* [a-z0-9-]{1,32}, as lib/io/app makes them. */
-static bool instance_valid(const char *instance)
-{
-    size_t length = instance == NULL ? 0 : strlen(instance);
-    return length > 0 && length < TG_TERM_INSTANCE_BYTES &&
-           strspn(instance, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
-}
-
-static bool numbers_valid(const uint64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (numbers[i] > QUEUE_NUMBER_MAX) {
-            return false;
-        }
-    }
-    return true;
-}
-
 enum tg_reason queue_wire_lease(const char *sale, const Tidegate__V1__LeaseRequest *request,
                                 struct queue_event *out_event)
 {
-    if (!names_sale(sale, request->sale) || !instance_valid(request->edge) || request->count < 1 ||
-        request->count > TG_MAX_LEASE_INDEXES) {
+    if (strcmp(request->sale, sale) != 0 || !tg_instance_valid(request->edge) ||
+        request->count < 1 || request->count > TG_MAX_LEASE_INDEXES) {
         return TG_REASON_MALFORMED;
     }
     out_event->kind = QUEUE_LEASE;
@@ -50,8 +30,8 @@ enum tg_reason queue_wire_presence(const char *sale, const Tidegate__V1__Presenc
                                 presence->board_term,      presence->board_watermark,
                                 presence->present_at_open, presence->index_at_open,
                                 presence->arrivals};
-    if (!names_sale(sale, presence->sale) || !instance_valid(presence->edge) ||
-        !numbers_valid(numbers, sizeof numbers / sizeof numbers[0])) {
+    if (strcmp(presence->sale, sale) != 0 || !tg_instance_valid(presence->edge) ||
+        !tg_counts_valid(numbers, sizeof numbers / sizeof numbers[0])) {
         return TG_REASON_MALFORMED;
     }
     out_event->kind = QUEUE_PRESENCE;
@@ -72,8 +52,8 @@ enum tg_reason queue_wire_peer(const char *sale, const Tidegate__V1__Board *boar
 {
     const uint64_t numbers[] = {board->term, board->index_end, board->watermark,
                                 board->present_at_open, board->index_at_open};
-    if (!names_sale(sale, board->sale) || !instance_valid(board->instance) ||
-        !numbers_valid(numbers, sizeof numbers / sizeof numbers[0])) {
+    if (strcmp(board->sale, sale) != 0 || !tg_instance_valid(board->instance) ||
+        !tg_counts_valid(numbers, sizeof numbers / sizeof numbers[0])) {
         return TG_REASON_MALFORMED;
     }
     out_event->kind = QUEUE_PEER;
@@ -90,7 +70,7 @@ enum tg_reason queue_wire_peer(const char *sale, const Tidegate__V1__Board *boar
 enum tg_reason queue_wire_pace(const char *sale, const Tidegate__V1__Pace *pace,
                                struct queue_event *out_event)
 {
-    if (!names_sale(sale, pace->sale) || pace->term > QUEUE_NUMBER_MAX ||
+    if (strcmp(pace->sale, sale) != 0 || pace->term > TG_COUNT_MAX ||
         pace->pace_milli > PACE_MILLI_MAX) {
         return TG_REASON_MALFORMED;
     }
@@ -103,7 +83,7 @@ enum tg_reason queue_wire_pace(const char *sale, const Tidegate__V1__Pace *pace,
 enum tg_reason queue_wire_stock(const char *sale, const Tidegate__V1__Stock *stock,
                                 struct queue_event *out_event)
 {
-    if (!names_sale(sale, stock->sale) || stock->n_items > TG_MAX_ITEMS_PER_SALE) {
+    if (strcmp(stock->sale, sale) != 0 || stock->n_items > TG_MAX_ITEMS_PER_SALE) {
         return TG_REASON_MALFORMED;
     }
     uint64_t free_units = 0;

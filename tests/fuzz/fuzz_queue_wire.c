@@ -4,6 +4,7 @@
  * share an index. */
 #include "tests/fuzz/fuzz_message.h"
 
+#include "lib/pure/number.h"
 #include "services/queue/wire.h"
 #include "tests/unit/queue_bench.h"
 
@@ -44,7 +45,7 @@ static void check_presence(const struct queue_event *event)
                                 event->presence.index_at_open};
     HOLDS(instance_valid(event->presence.edge));
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        HOLDS(numbers[i] <= QUEUE_NUMBER_MAX);
+        HOLDS(numbers[i] <= TG_COUNT_MAX);
     }
 }
 
@@ -62,11 +63,11 @@ static void check(const struct queue_event *event)
         check_presence(event);
         break;
     case QUEUE_PEER:
-        HOLDS(instance_valid(event->peer.instance) && event->peer.term <= QUEUE_NUMBER_MAX);
-        HOLDS(event->peer.watermark <= QUEUE_NUMBER_MAX);
+        HOLDS(instance_valid(event->peer.instance) && event->peer.term <= TG_COUNT_MAX);
+        HOLDS(event->peer.watermark <= TG_COUNT_MAX);
         break;
     case QUEUE_PACE:
-        HOLDS(event->pace.pace_milli <= PACE_MILLI_MAX && event->pace.term <= QUEUE_NUMBER_MAX);
+        HOLDS(event->pace.pace_milli <= PACE_MILLI_MAX && event->pace.term <= TG_COUNT_MAX);
         break;
     case QUEUE_STOCK:
         HOLDS(event->stock.free <=

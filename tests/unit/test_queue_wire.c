@@ -2,6 +2,7 @@
  * What the queue takes from the bus, and what it does not. */
 #include "tests/unit/cmocka_tests.h"
 
+#include "lib/pure/number.h"
 #include "services/queue/wire.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 #define OTHER ((char *)"Demo")
 #define LONG_NAME ((char *)"edge-0123456789-0123456789-0123456")
 
-static const uint64_t beyond = QUEUE_NUMBER_MAX + 1;
+static const uint64_t beyond = TG_COUNT_MAX + 1;
 
 static void a_lease_names_its_sale_its_edge_and_a_count_in_bounds(void **state)
 {
