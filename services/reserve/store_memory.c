@@ -436,11 +436,13 @@ static void run_acknowledge(struct reserve_memory *memory, struct reserve_memory
 static void run_extend(struct reserve_memory *memory, struct reserve_memory_row *row,
                        int64_t deadline_ms)
 {
-    if (row->state != RESERVE_MEMORY_HELD || row->record.deadline_ms >= deadline_ms) {
+    if (row->state != RESERVE_MEMORY_HELD ||
+        (!row->unacked && row->record.deadline_ms >= deadline_ms)) {
         say(memory, "already");
         return;
     }
     row->record.deadline_ms = deadline_ms;
+    row->unacked = false;
     say(memory, "done");
 }
 

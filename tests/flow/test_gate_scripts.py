@@ -286,7 +286,7 @@ def test_case_04a_keys_a_hold_does_not_write(gate, name):
     assert gate.state() == before
 
 
-@pytest.mark.parametrize("script", ["settle", "release", "acknowledge"])
+@pytest.mark.parametrize("script", ["settle", "release", "acknowledge", "extend"])
 @pytest.mark.parametrize("name", ["ctl", "held", "unacked", "settled", "released", "buyers", "used", "log", "free:0"])
 def test_case_04a_orders_on_a_key_of_another_type_change_nothing(gate, script, name):
     gate.hold(1)
@@ -295,9 +295,9 @@ def test_case_04a_orders_on_a_key_of_another_type_change_nothing(gate, script, n
     before = gate.state(without=["pauses"])
     touched = {"settle": {"ctl", "held", "unacked", "settled", "released", "log"},
                "release": {"ctl", "held", "unacked", "settled", "released", "buyers", "used", "log", "free:0"},
-               "acknowledge": {"ctl", "held", "unacked"}}[script]
+               "acknowledge": {"ctl", "held", "unacked"}, "extend": {"ctl", "held", "unacked"}}[script]
     run = {"settle": lambda: gate.settle(1), "release": lambda: gate.release(1),
-           "acknowledge": lambda: gate.acknowledge(1, gate.now_ms() + 1000)}[script]
+           "acknowledge": lambda: gate.acknowledge(1, gate.now_ms() + 1000), "extend": lambda: gate.extend(1, FAR)}[script]
     if name in touched:
         with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
             run()
@@ -446,6 +446,18 @@ def test_extend_takes_the_later_deadline(gate):
     assert gate.extend(2, FAR) == ["unknown_reservation"]
     gate.settle(1)
     assert gate.extend(1, FAR) == ["already"]
+
+
+@pytest.mark.parametrize("sooner_than_provisional", [False, True])
+def test_an_acknowledgement_that_comes_after_an_extension_does_not_set_it_back(gate, sooner_than_provisional):
+    """The ledger recorded and then extended; the gate hears of it the other way round."""
+    gate.hold(1, provisional_ms=600000)
+    recorded = gate.now_ms() + 500000
+    extended = recorded + (1000 if sooner_than_provisional else 10 ** 6)
+    assert gate.extend(1, extended) == ["done"] and not gate.client.exists(gate.key("unacked"))
+    assert gate.acknowledge(1, recorded) == ["already"]
+    assert unpack(gate.client.hget(gate.key("held"), reservation(1)).decode())["deadline"] == extended
+    assert gate.extend(1, extended - 1) == ["already"] and gate.extend(1, extended + 1) == ["done"]
 
 
 def test_settle(gate):

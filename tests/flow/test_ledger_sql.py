@@ -335,6 +335,14 @@ def test_the_deadline_ends_and_the_late_payment_is_given_back_once(ledger):
     assert sorted(event[2] for event in compensations) == ["late", "later"]
 
 
+def test_expiry_waits_for_the_grace(ledger):
+    sale = ledger.open_sale(hold_ms=1, grace_ms=600000)
+    reservation = ledger.hold(sale, 0)
+    eventually(lambda: ledger.value("SELECT expires_at < clock_timestamp() FROM tidegate.reservations WHERE id = %s", reservation))
+    assert ledger.due(sale)[1] == [] and ledger.expire(sale, [reservation]) == ("", {reservation: "pending"})
+    assert ledger.confirm(reservation, "pay-1")["reason"] == ""
+
+
 def test_case_08_deadlines_are_stamped_and_judged_by_one_clock(ledger):
     sale = ledger.open_sale(hold_ms=1234000)
     reservation = ledger.hold(sale, 0)

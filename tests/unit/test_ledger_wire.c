@@ -61,74 +61,86 @@ static void a_good_hold_is_taken(void **state)
     assert_int_equal(hold.window, 7);
 }
 
+static void spoil_who(struct record_case *made, int fault)
+{
+    static uint8_t nul[] = "a\0b", broken[] = "\xc3\x28", long_user[TG_MAX_USER_BYTES + 1];
+    static char short_id[] = "res_1", lower[] = "res_0000000000000000000000000a";
+    Tidegate__V1__RecordRequest *request = &made->request;
+    switch (fault) {
+    case 0:
+        request->sale = other_sale;
+        break;
+    case 1:
+        request->reservation_id = short_id;
+        break;
+    case 2:
+        request->reservation_id = lower;
+        break;
+    case 3:
+        request->reservation_id = empty;
+        break;
+    case 4:
+        request->user = data_of(nul, 3);
+        break;
+    case 5:
+        request->user = data_of(broken, 2);
+        break;
+    case 6:
+        memset(long_user, 'u', sizeof long_user);
+        request->user = data_of(long_user, sizeof long_user);
+        break;
+    case 7:
+        request->user.len = 0;
+        break;
+    default:
+        request->place.len = 15;
+        break;
+    }
+}
+
+static void spoil_what(struct record_case *made, int fault)
+{
+    Tidegate__V1__RecordRequest *request = &made->request;
+    switch (fault) {
+    case 0:
+        request->digest.len = 0;
+        break;
+    case 1:
+        request->n_units = request->n_user_slots = 0;
+        break;
+    case 2:
+        request->n_user_slots = 1;
+        break;
+    case 3:
+        made->units[1].unit = made->units[0].unit; /* the same unit twice */
+        break;
+    case 4:
+        good_record(made, TG_MAX_UNITS_PER_HOLD + 1);
+        break;
+    case 5:
+        request->epoch = UINT64_MAX;
+        break;
+    case 6:
+        request->window = UINT64_MAX;
+        break;
+    case 7:
+        made->units[0].unit = UINT32_MAX;
+        break;
+    default:
+        made->slots[0] = UINT32_MAX;
+        break;
+    }
+}
+
 static void a_bad_hold_is_refused(void **state)
 {
-    static uint8_t nul[] = "a\0b", broken[] = "\xc3\x28";
-    static char short_id[] = "res_1", lower[] = "res_0000000000000000000000000a";
-    uint8_t long_user[TG_MAX_USER_BYTES + 1];
-    memset(long_user, 'u', sizeof long_user);
+    static void (*const spoil[])(struct record_case *, int) = {spoil_who, spoil_what};
     for (int fault = 0; fault < 18; fault++) {
         struct record_case made;
         struct ledger_hold hold;
         good_record(&made, 2);
-        Tidegate__V1__RecordRequest *request = &made.request;
-        switch (fault) {
-        case 0:
-            request->sale = other_sale;
-            break;
-        case 1:
-            request->reservation_id = short_id;
-            break;
-        case 2:
-            request->reservation_id = lower;
-            break;
-        case 3:
-            request->reservation_id = empty;
-            break;
-        case 4:
-            request->user = data_of(nul, 3);
-            break;
-        case 5:
-            request->user = data_of(broken, 2);
-            break;
-        case 6:
-            request->user = data_of(long_user, sizeof long_user);
-            break;
-        case 7:
-            request->user.len = 0;
-            break;
-        case 8:
-            request->place.len = 15;
-            break;
-        case 9:
-            request->digest.len = 0;
-            break;
-        case 10:
-            request->n_units = request->n_user_slots = 0;
-            break;
-        case 11:
-            request->n_user_slots = 1;
-            break;
-        case 12:
-            made.units[1].unit = made.units[0].unit; /* the same unit twice */
-            break;
-        case 13:
-            good_record(&made, TG_MAX_UNITS_PER_HOLD + 1);
-            break;
-        case 14:
-            request->epoch = UINT64_MAX;
-            break;
-        case 15:
-            request->window = UINT64_MAX;
-            break;
-        case 16:
-            made.units[0].unit = UINT32_MAX;
-            break;
-        default:
-            made.slots[0] = UINT32_MAX;
-            break;
-        }
-        if (ledger_wire_record(request, "sale", &hold) != TG_REASON_MALFORMED) {
+        spoil[fault / 9](&made, fault % 9);
+        if (ledger_wire_record(&made.request, "sale", &hold) != TG_REASON_MALFORMED) {
             fail_msg("fault %d was taken", fault);
         }
     }

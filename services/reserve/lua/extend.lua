@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- SPDX-License-Identifier: Apache-2.0
--- extend: the deadline becomes the later of the old and the new one.
+-- extend: the deadline becomes the later of the old and the new one. What the ledger extends it has committed: a hold that is
+-- not acknowledged yet is so from here on, with the ledger's deadline instead of the provisional one, and an `acknowledge` that
+-- is still on its way no longer sets it back.
 --
 -- KEYS  1 ctl  2 pauses  3 held  4 unacked  5 settled  6 released  7 buyers  8 used  9 log
 -- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch of the order  3 reservation  4 new deadline (Unix ms)
@@ -23,8 +25,9 @@ if not head then
     call('HSET', KEYS[2], string.format('%020d%06d', time[1], time[2]), 'doubt: held row unreadable')
     return {'doubt', 'held row unreadable'}
 end
-if tonumber(deadline) >= tonumber(ARGV[4]) then
+if call('SISMEMBER', KEYS[4], ARGV[3]) == 0 and tonumber(deadline) >= tonumber(ARGV[4]) then
     return {'already'}
 end
 call('HSET', KEYS[3], ARGV[3], head .. ARGV[4] .. tail)
+call('SREM', KEYS[4], ARGV[3])
 return {'done'}
