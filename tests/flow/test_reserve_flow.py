@@ -143,11 +143,14 @@ def test_a_lost_201_is_found_again_whatever_has_happened(shop):
 
 
 def test_an_expired_pass_opens_nothing_new(shop):
+    """case_35: and the refusal does not stick to its key."""
     sale = shop.sale(units=2)
     buyer = shop.buyer()
-    expired = with_window(shop, buyer.admission(sale), int(time.time()) // 60 - 10)
-    assert buyer.reserve(sale, expired).code == "pass_expired"
+    fresh = buyer.admission(sale)
+    expired = with_window(shop, fresh, int(time.time()) // 60 - 10)
+    assert buyer.reserve(sale, expired, "key").code == "pass_expired"
     assert counters(shop, sale)["stock"] == 2
+    assert buyer.reserve(sale, fresh, "key").status == 201
 
 
 # ---- what Redis may do ----

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Confirm and expiry at the deadline: exactly one wins, by the ledger's clock, and everybody hears the same."""
+import datetime
+import glob
 import time
 import uuid
+
+import pytest
 
 from shop import at_once, eventually
 
@@ -49,6 +53,77 @@ def test_an_extension_moves_the_deadline_and_the_sweeper_waits(shop):
     wait(4)
     assert shop.ledger("SELECT state FROM tidegate.reservations WHERE id = %s", reservation) == [("pending",)]
     assert shop.confirm(reservation).status == 200
+    shop.referee(sale)
+
+
+def test_an_extension_reaches_the_gate_and_is_bounded(shop):
+    sale = shop.sale(units=1, hold="20s", grace="1s")
+    buyer, key, admission, won = shop.win(sale)
+    reservation = won.json["reservationId"]
+    told = [won.json["expiresAt"]]
+
+    def refused():
+        answer = shop.extend(reservation)
+        told.extend([answer.json["expiresAt"]] if answer.status == 200 else [])
+        return answer.code == "extension_refused"
+    eventually(refused, 10, "the bound is reached")
+    assert told == sorted(told)  # never earlier
+    extensions, expires_ms = shop.ledger(
+        "SELECT extensions, (extract(epoch FROM expires_at) * 1000)::bigint FROM tidegate.reservations WHERE id = %s", reservation)[0]
+    assert extensions == 2
+    eventually(lambda: int(shop.gate(sale, "held")[reservation].split(" ")[2]) == expires_ms, 5, "the gate has the ledger's deadline")
+    assert buyer.reserve(sale, admission, key).json["expiresAt"] == told[-1]
+    assert buyer.call("POST", f"/reservations/{reservation}/extend").code == "credential_required"
+    assert shop.confirm(reservation).status == 200
+    assert shop.extend(reservation).code == "extension_refused"
+    shop.referee(sale)
+
+
+def compensations(shop, sale):
+    return shop.ledger("SELECT reservation_id, payment_id FROM tidegate.outbox WHERE kind = 'compensate' AND sale = %s", sale)
+
+
+def test_case_13_paid_in_time_heard_late(shop):
+    """A payment that begins asks for its time first; one that did not and is heard of too late goes back once."""
+    sale = shop.sale(units=2, hold="3s", grace="1s")
+    begun = shop.win(sale)[3].json["reservationId"]
+    unheard = shop.win(sale)[3].json["reservationId"]
+    assert shop.extend(begun).status == 200
+    late = f"pay-{uuid.uuid4().hex}"
+    eventually(lambda: unheard in shop.gate(sale, "released"), 15, "the deadline of both is over and the unit is back")
+    assert shop.confirm(begun).status == 200
+    new_owner = shop.win(sale)[3].json
+    assert new_owner["units"] == shop.http("GET", f"/reservations/{unheard}", None, {"Authorization": f"Bearer {shop.service}"}).json["units"]
+    for _ in range(5):
+        answer = shop.confirm(unheard, late)
+        assert (answer.status, answer.code) == (409, "reservation_expired")  # a definite no: nobody has to ask again
+    assert compensations(shop, sale) == [(unheard, late)]
+    payment = f"pay-{uuid.uuid4().hex}"
+    assert shop.confirm(new_owner["reservationId"], payment).status == 200
+    assert shop.confirm(new_owner["reservationId"], late).status == 409  # what goes back buys nothing
+    assert shop.confirm(new_owner["reservationId"], payment).headers["idempotent-replayed"] == "true"
+    assert compensations(shop, sale) == [(unheard, late)]
+    shop.referee(sale)
+
+
+@pytest.mark.parametrize("skew", ["-10m", "+10m"])
+def test_case_08_no_daemons_clock_decides_about_a_hold(own_shop, skew):
+    shop = own_shop
+    sale = shop.sale(units=2, hold="4s", grace="1s")
+    library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")[0]
+    for daemon in ("edge", "reserve", "ledger", "sweeper"):
+        shop.stack.kill(daemon)
+        shop.stack.start_daemon(daemon, env={"LD_PRELOAD": library, "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"})
+    eventually(lambda: shop.board(sale).get("state") == "open", 15, "open, as the new daemons see it")
+    paid, lapsing = shop.win(sale)[3].json, shop.win(sale)[3].json
+    assert shop.confirm(paid["reservationId"]).status == 200
+    for answer in (paid, lapsing):
+        assert answer["expiresAt"].endswith("Z")
+        left = datetime.datetime.fromisoformat(answer["expiresAt"].replace("Z", "+00:00")).timestamp() - time.time()
+        assert -10 < left <= 4
+    eventually(lambda: lapsing["reservationId"] in shop.gate(sale, "released"), 20, "the other one lapsed")
+    early = shop.ledger("SELECT ended_at < expires_at + interval '1 second' FROM tidegate.reservations WHERE id = %s", lapsing["reservationId"])
+    assert early == [(False,)]
     shop.referee(sale)
 
 

@@ -4,6 +4,8 @@ import signal
 import time
 import uuid
 
+import pytest
+
 from shop import at_once, eventually
 
 
@@ -85,6 +87,88 @@ def test_cancelled_and_returned_units_come_back(shop):
         eventually(lambda r=reservation: state_of(shop, r) == ("cancelled", True), what=f"{reservation} came back")
     eventually(lambda: log_of(shop, sale, held_id, "release") and log_of(shop, sale, paid_id, "return"), what="both are logged")
     assert shop.gate(sale, "ctl")["stock:0"] == "2"
+    shop.referee(sale)
+
+
+def test_what_is_cancelled_many_times_comes_back_once_and_stays_the_new_owners(shop):
+    """Buyer and shop give a sold order back at once; then everything about it is said again, while another one has the unit."""
+    sale = shop.sale(units=1)
+    buyer, key, admission, won = shop.win(sale)
+    order, first = won.json["reservationId"], f"pay-{uuid.uuid4().hex}"
+    assert shop.confirm(order, first).status == 200
+    eventually(lambda: order in shop.gate(sale, "settled"), what="the gate has it as sold")
+
+    def by_shop():
+        return shop.http("POST", f"/reservations/{order}/cancel", None, {"Authorization": f"Bearer {shop.service}"})
+    assert {answer.status for answer in at_once([by_shop, lambda: buyer.cancel(order)] * 3)} == {200}
+    assert shop.buyer().cancel(order).code == "reservation_unknown"  # nobody else's to give
+    eventually(lambda: state_of(shop, order) == ("cancelled", True), what="it came back")
+    owner = shop.win(sale)[3].json
+    assert owner["units"] == won.json["units"] and shop.confirm(owner["reservationId"]).status == 200
+    second = f"pay-{uuid.uuid4().hex}"
+    for _ in range(2):
+        assert by_shop().headers["idempotent-replayed"] == buyer.cancel(order).headers["idempotent-replayed"] == "true"
+        assert shop.confirm(order, first).code == shop.confirm(order, second).code == "reservation_cancelled"
+        assert shop.extend(order).code == "reservation_cancelled"
+        assert buyer.reserve(sale, admission, key).code == "reservation_cancelled"
+    told = shop.ledger("SELECT kind, payment_id FROM tidegate.outbox WHERE reservation_id = %s ORDER BY id", order)
+    assert told == [("held", ""), ("confirmed", first), ("cancelled", first), ("compensate", second)]
+    eventually(lambda: log_of(shop, sale, owner["reservationId"], "settle"), what="the new owner's is settled")
+    assert [kind for _, kind in log_of(shop, sale, order)] == ["hold", "settle", "return"]
+    assert state_of(shop, owner["reservationId"]) == ("confirmed", False)
+    shop.referee(sale)
+
+
+@pytest.mark.parametrize("between", ["a crash", "a rebuild"])
+def test_case_14_a_verdict_that_is_not_carried_yet_comes_back_once(own_shop, between):
+    """Between the ledger's verdict and the gate's release the sweeper dies, or the gate is made anew from the ledger."""
+    shop = own_shop
+    sale = shop.sale(units=2)
+    buyer, _, _, held = shop.win(sale)
+    paid = shop.win(sale)[3].json["reservationId"]
+    held = held.json["reservationId"]
+    assert shop.confirm(paid).status == 200
+    eventually(lambda: paid in shop.gate(sale, "settled"), what="the gate has it as sold")
+    shop.stack.kill("sweeper", signal.SIGKILL)
+    for _ in range(3):
+        assert buyer.cancel(held).status == 200
+        assert shop.http("POST", f"/reservations/{paid}/cancel", None, {"Authorization": f"Bearer {shop.service}"}).status == 200
+    assert shop.gate(sale, "ctl")["stock:0"] == "0"
+    if between == "a rebuild":
+        epoch = shop.epoch(sale)
+        shop.stack.ctl("sale", "rebuild", sale)
+        eventually(lambda: shop.epoch(sale) == epoch + 1 and shop.gate(sale, "ctl").get("armed") == "1", 15, "the new gate is armed")
+        eventually(lambda: shop.stack.ctl("sale", "resume", sale, check=False).returncode == 0, 20, "it is open again")
+        assert shop.gate(sale, "ctl")["stock:0"] == "2"
+    shop.stack.start_daemon("sweeper")
+    for reservation in (held, paid):
+        eventually(lambda r=reservation: state_of(shop, r) == ("cancelled", True), 15, f"{reservation} came back")
+        assert shop.confirm(reservation).code == "reservation_cancelled"
+    assert shop.gate(sale, "ctl")["stock:0"] == "2"
+
+    def given_back():
+        return [kind for reservation in (held, paid) for _, kind in log_of(shop, sale, reservation) if kind in ("release", "return")]
+    expected = ["release", "return"] if between == "a crash" else []  # a gate made from the ledger never had them
+    eventually(lambda: given_back() == expected, what="the exported log tells of it")
+    shop.referee(sale)
+
+
+def test_case_07_who_waits_is_let_in_when_a_unit_comes_back(shop):
+    sale = shop.sale(units=1, hold="3s", grace="1s")
+    held = shop.win(sale)[3].json["reservationId"]
+    eventually(lambda: shop.board(sale).get("notice") == "all_held", 5, "the board says that all units are held")
+    waiter = shop.buyer()
+    assert waiter.ticket(sale).status == 200
+    seen = set()
+
+    def admitted():
+        answer = waiter.status(sale).json
+        seen.add(answer["state"])
+        return answer.get("admissionToken")
+    admission = eventually(admitted, 20, "the waiter is let in")
+    assert seen <= {"waiting", "admitted"}  # never sold out while a hold may still lapse
+    eventually(lambda: waiter.reserve(sale, admission).status == 201, 15, "and gets the unit")
+    assert state_of(shop, held)[0] == "expired"
     shop.referee(sale)
 
 

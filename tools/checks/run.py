@@ -131,6 +131,16 @@ def run_sim(tally):
                    done.stdout + done.stderr)
 
 
+def run_mutants(tally):
+    """The quick mutants: each is killed by its test, which passes without it."""
+    begun = time.monotonic()
+    done = subprocess.run([PYTHON, "tests/mutants/run.py", "--quick"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    counts = re.search(r"^(\d+) killed, (\d+) survive, (\d+) broken; without a mutant (\d+) hold, (\d+) fail", done.stdout, re.M)
+    killed, survive, broken, hold, fail = map(int, counts.groups()) if counts else (0, 1, 0, 0, 0)
+    tally.part("mutants", killed + hold, survive + broken + fail, time.monotonic() - begun, done.stdout)
+
+
 def run_fuzz(tally):
     """Every fuzzer for a few seconds; the corpora themselves are among the unit tests."""
     begun = time.monotonic()
@@ -155,10 +165,10 @@ def checks(tally, full):
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
-    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "sim", "fuzz", "flow", []), help="only these parts of test")
+    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "sim", "mutants", "fuzz", "flow", []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "sim", "flow"]
+    parts = options.parts or ["check", "unit", "asan", "model", "sim", "mutants", "flow"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -167,7 +177,7 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (not set(parts) <= {"model", "sim", "fuzz"} and build(tally, "release")):
+        if "check" in parts or (not set(parts) <= {"model", "sim", "mutants", "fuzz"} and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
@@ -176,6 +186,8 @@ def main():
             run_model(tally)
         if "sim" in parts:
             run_sim(tally)
+        if "mutants" in parts:
+            run_mutants(tally)
         if "fuzz" in parts:
             run_fuzz(tally)
         if "flow" in parts:

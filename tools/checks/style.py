@@ -200,5 +200,20 @@ def documents():
                 yield f"{path}: there is no {name}"
 
 
-CHECKS = (spdx, documents, places, layering, daemon_shape, long_functions, banned_calls, catalogue)
+DEFINED = {".py": r"^def {}\(", ".c": r"^(static void|TEST) {}\(", ".def": r'"{}"'}
+
+
+def cases():
+    """Every case of tests/cases.md names a test, and every test named there exists."""
+    for entry in re.split(r"^- ", read("tests/cases.md"), flags=re.M)[1:]:
+        named = re.findall(r"`([^`:]+)::(\w+)`", entry)
+        if not named:
+            yield f"tests/cases.md: no test for {entry.splitlines()[0]}"
+        for path, name in named:
+            pattern = DEFINED.get(os.path.splitext(path)[1])
+            if not pattern or not os.path.exists(f"{ROOT}/tests/{path}") or not re.search(pattern.format(name), read(f"tests/{path}"), re.M):
+                yield f"tests/cases.md: there is no {path}::{name}"
+
+
+CHECKS = (spdx, documents, cases, places, layering, daemon_shape, long_functions, banned_calls, catalogue)
 BINARY_CHECKS = (purity, stores)
