@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[INVARIANT_CHECKS] = {"G", "C0", "C1", "C2", "A", "B", "C", "E", "U"};
+static const char *const names[INVARIANT_CHECKS] = {"G", "C0", "C1", "C2", "A",
+                                                    "B", "C",  "D",  "E",  "U"};
 
 const char *invariant_check_name(enum invariant_check check)
 {
@@ -318,7 +319,18 @@ static void check_rows(const struct invariant_facts *facts, struct invariant_jud
     }
 }
 
-/* ---- A, B, C, E, U: gate against ledger ---- */
+/* ---- A, B, C, D, E, U: gate against ledger ---- */
+
+/* What the ledger noted as done was done before, and the gate never goes back: a gate that is
+ * behind it was replaced by an older state of itself. */
+static void check_done(const struct invariant_row *row, const struct invariant_entry *entry,
+                       struct invariant_judgement *judgement)
+{
+    const uint32_t settled = row->state == INVARIANT_CONFIRMED ? INVARIANT_SETTLED : 0;
+    if (row->obeyed && !(entry->places & (INVARIANT_RELEASED | settled))) {
+        fail(judgement, INVARIANT_CHECK_D, "obeyed once, undone at the gate", row->id);
+    }
+}
 
 static void check_known(const struct invariant_facts *facts, struct invariant_judgement *judgement)
 {
@@ -331,6 +343,7 @@ static void check_known(const struct invariant_facts *facts, struct invariant_ju
                  row->id);
             continue;
         }
+        check_done(row, entry, judgement);
         const bool units_differ =
             row->unit_count > 0 && entry->unit_count > 0 &&
             (row->unit_count != entry->unit_count || row->units_tag != entry->units_tag);

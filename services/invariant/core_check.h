@@ -56,6 +56,7 @@ struct invariant_row {
     uint32_t live_count;
     uint8_t state; /* enum invariant_state */
     bool restocked;
+    bool obeyed; /* a gate of the present epoch did what this state orders */
 };
 
 /* One live holding of the snapshot. */
@@ -116,6 +117,7 @@ enum invariant_check {
     INVARIANT_CHECK_A,
     INVARIANT_CHECK_B,
     INVARIANT_CHECK_C,
+    INVARIANT_CHECK_D,
     INVARIANT_CHECK_E,
     INVARIANT_CHECK_U,
     INVARIANT_CHECKS

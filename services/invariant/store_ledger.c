@@ -15,21 +15,23 @@ static const char snapshot_sql[] =
     "s.run_id,"
     " s.replication_id, s.shards::text, (SELECT count(*) FROM tidegate.holdings h WHERE h.sale = "
     "$1::text"
-    " AND h.generation = $2::bigint)::text, NULL FROM s"
+    " AND h.generation = $2::bigint)::text, NULL, NULL FROM s"
     " UNION ALL SELECT 'd', s.system_identifier, s.timeline,"
     " (SELECT c.system_identifier::text FROM pg_control_system() c), CASE WHEN pg_is_in_recovery() "
     "THEN ''"
     " ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, pg_is_in_recovery()::text, "
-    "NULL, NULL, NULL, NULL"
+    "NULL, NULL, NULL, NULL, NULL"
     " FROM s"
-    " UNION ALL SELECT 'i', i.item::text, i.units::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+    " UNION ALL SELECT 'i', i.item::text, i.units::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
+    "NULL"
     " FROM tidegate.sale_items i WHERE i.sale = $1::text AND i.generation = $2::bigint"
     " UNION ALL SELECT 'r', r.id, r.state, encode(r.user_id, 'hex'), (r.restocked_at IS NOT "
     "NULL)::text,"
-    " h.item::text, h.unit::text, h.user_slot::text, h.live::text, encode(h.user_id, 'hex')"
+    " h.item::text, h.unit::text, h.user_slot::text, h.live::text, encode(h.user_id, 'hex'),"
+    " (r.obeyed_epoch = (SELECT s.epoch FROM s))::text"
     " FROM tidegate.reservations r LEFT JOIN tidegate.holdings h ON h.reservation_id = r.id"
     " WHERE r.sale = $1::text AND r.generation = $2::bigint";
-enum { SNAPSHOT_COLUMNS = 10 };
+enum { SNAPSHOT_COLUMNS = 11 };
 
 static const char head_sql[] = "SELECT g.sequence::text, g.stock_after::text FROM "
                                "tidegate.gate_log g WHERE g.sale = $1::text AND"
@@ -188,6 +190,7 @@ static int read_row(const PGresult *result, int at, const struct invariant_ledge
         return TG_ERR_MALFORMED;
     }
     row.restocked = flag_at(result, at, 4);
+    row.obeyed = flag_at(result, at, 10);
     if (PQgetisnull(result, at, 5)) {
         return sink->row(sink->context, &row, NULL);
     }

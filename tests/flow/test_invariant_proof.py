@@ -38,6 +38,8 @@ def lively(shop):
     assert buyer.cancel(released).status == 200
     eventually(lambda: settled in shop.gate(sale, "settled") and released in shop.gate(sale, "released"), what="verdicts obeyed")
     eventually(lambda: shop.redis.scard(shop.gate_key(sale, "unacked")) == 0, what="everything acknowledged")
+    eventually(lambda: shop.ledger("SELECT count(*) FROM tidegate.reservations WHERE sale = %s AND obeyed_epoch > 0", sale)[0][0] == 2,
+               what="obedience noted")
     clean_rounds(shop, sale, 1)
     return sale, held, settled, released
 
@@ -128,6 +130,16 @@ def forged_settle(shop, sale, held, settled, released):
     moved(shop, sale, held, "settled", "settled:0", False)
 
 
+def older_state(shop, sale, held, settled, released):
+    """The gate from before the sale was settled there: in itself as right as it was then."""
+    pipe = shop.redis.pipeline(transaction=True)
+    pipe.hset(shop.gate_key(sale, "held"), settled, shop.redis.hget(shop.gate_key(sale, "settled"), settled))
+    pipe.hdel(shop.gate_key(sale, "settled"), settled)
+    pipe.hincrby(shop.gate_key(sale, "ctl"), "settled:0", -1)
+    pipe.hincrby(shop.gate_key(sale, "ctl"), "held:0", 1)
+    pipe.execute()
+
+
 def edited_unit(shop, sale, held, settled, released):
     place, window, deadline, digest, units, slots, user = record(shop, sale, held).split(" ", 6)
     other = f"0:{(int(units.split(':')[1]) + 5) % 10}"
@@ -168,7 +180,7 @@ def gone_gate(shop, sale, held, settled, released):
 
 CORRUPTIONS = {
     rogue_incr: "C0", rogue_decr: "C0", balanced: "C1", unreadable_counter: "C1", freed_bit: "C1", deleted_hold: "A",
-    deleted_sale: "A", forged_release: "B", forged_settle: "C", edited_unit: "U", edited_user: "U", garbage_record: "C1",
+    deleted_sale: "A", forged_release: "B", forged_settle: "C", older_state: "D", edited_unit: "U", edited_user: "U", garbage_record: "C1",
     wrong_type: "C1", older_log: "C1", lost_rows: "E", unsold: "C2", gone_gate: "G"}
 
 

@@ -25,14 +25,18 @@ byte gate[RES], row[RES];
 bool unacked[RES];
 byte stock = UNITS, taken;      /* taken: held + settled, as counted */
 bool edited[RES], corrupted;
+bool obeyed[RES];               /* ledger: the gate did what the row's state orders */
 
 #define ENDED(s) ((s) == EXPIRED || (s) == CANCELLED)
 #define PAID(s) ((s) == CONFIRMED || (s) == CANCELLED)
+/* Is the gate where an obeyed row put it? `places` holds a bit for each. */
+#define DONE(s, places) ((places) & 1 << (RELEASED - 1) || (s) == CONFIRMED && (places) & 1 << (SETTLED - 1))
 #define LIVE(s) ((s) == PENDING || (s) == CONFIRMED)
 
 /* What is wrong with reservation i at this very moment, both stores seen at once. */
 #define WRONG(i) ((row[i] != NONE && (gate[i] == NONE || gate[i] == GONE)) || (gate[i] == RELEASED && !ENDED(row[i])) || \
     (gate[i] == SETTLED && !PAID(row[i])) || (gate[i] == HELD && !unacked[i] && row[i] == NONE) || \
+    (obeyed[i] && gate[i] != NONE && gate[i] != GONE && !DONE(row[i], 1 << (gate[i] - 1))) || \
     (gate[i] == GONE && unacked[i]) || (edited[i] && row[i] != NONE && gate[i] != NONE) || stock + taken != UNITS)
 
 active [RES] proctype Reservation() {
@@ -49,7 +53,8 @@ active [RES] proctype Reservation() {
 #endif
     :: atomic { row[i] == PENDING -> row[i] = CONFIRMED }
     :: atomic { row[i] == PENDING -> row[i] = EXPIRED }
-    :: atomic { LIVE(row[i]) -> row[i] = CANCELLED }
+    :: atomic { LIVE(row[i]) -> row[i] = CANCELLED; obeyed[i] = 0 }
+    :: atomic { row[i] == CONFIRMED && gate[i] == SETTLED || ENDED(row[i]) && gate[i] == RELEASED -> obeyed[i] = 1 }
     :: atomic { PAID(row[i]) && gate[i] == HELD -> gate[i] = SETTLED; unacked[i] = 0 } /* the order may be old */
     :: atomic { ENDED(row[i]) && (gate[i] == HELD || gate[i] == SETTLED) ->
         gate[i] = RELEASED; unacked[i] = 0; stock++; taken-- }
@@ -73,13 +78,20 @@ active proctype Fault() {
 #elif FAULT == 4    /* settled moved to released */
         gate[i] == SETTLED && row[i] == CONFIRMED -> gate[i] = RELEASED; stock++; taken--
 #elif FAULT == 5    /* a ledger row lost */
-        row[i] != NONE && gate[i] != NONE && !unacked[i] -> row[i] = NONE
+        row[i] != NONE && gate[i] != NONE && !unacked[i] -> row[i] = NONE; obeyed[i] = 0
 #elif FAULT == 6    /* a row un-expired */
         row[i] == EXPIRED && gate[i] == RELEASED -> row[i] = PENDING
 #elif FAULT == 7    /* a unit edited in one of the stores */
         gate[i] != NONE -> edited[i] = 1
 #elif FAULT == 8    /* a forged sale */
         gate[i] == HELD && row[i] == PENDING -> gate[i] = SETTLED; unacked[i] = 0
+#elif FAULT == 9    /* an older state of the gate */
+        obeyed[i] ->
+        if
+        :: gate[i] == RELEASED -> stock--; taken++
+        :: else
+        fi;
+        gate[i] = HELD
 #endif
         ; corrupted = 1 }
 }
@@ -105,7 +117,8 @@ inline scan_unacked() {
 inline snapshot() {
     atomic { i = 0;
         do
-        :: i < RES -> p[i] = row[i]; pending = pending + LIVE(row[i]); was_edited[i] = edited[i]; i++
+        :: i < RES -> p[i] = row[i]; pending = pending + LIVE(row[i]); was_edited[i] = edited[i];
+            was_obeyed[i] = obeyed[i]; i++
         :: else -> break
         od }
 }
@@ -116,7 +129,7 @@ inline snapshot() {
 
 active proctype Checker() {
     byte i, pending, seen[2 * RES], p[RES], look_stock;
-    bool alarm, sum_wrong, wrong_before[RES], was_edited[RES];
+    bool alarm, sum_wrong, wrong_before[RES], was_edited[RES], was_obeyed[RES];
     do
     :: atomic { /* the look: one step at the gate */
         i = 0;
@@ -166,6 +179,9 @@ active proctype Checker() {
 #ifndef MUT_WITHOUT_C
                 alarm = alarm || IS(R1, SETTLED) && !PAID(p[i]);
 #endif
+#ifndef MUT_WITHOUT_D
+                alarm = alarm || was_obeyed[i] && !DONE(p[i], R2);
+#endif
 #ifndef MUT_WITHOUT_E
                 alarm = alarm || IS(R1, HELD) && !(R1 & IN_UNACKED) && p[i] == NONE;
 #endif
@@ -186,7 +202,7 @@ active proctype Checker() {
             do
             :: i < RES ->
                 MUST(lasting_fault_is_found, !(wrong_before[i] && WRONG(i)) || alarm);
-                wrong_before[i] = 0; was_edited[i] = 0; R1 = 0; R2 = 0; p[i] = 0;
+                wrong_before[i] = 0; was_edited[i] = 0; was_obeyed[i] = 0; R1 = 0; R2 = 0; p[i] = 0;
                 i++
             :: else -> break
             od;

@@ -23,7 +23,7 @@ enum ledger_state { UNSEEN, PENDING, CONFIRMED, EXPIRED, CANCELLED };
 struct reservation {
     enum gate_state gate;
     enum ledger_state ledger;
-    bool unacked, recorded_units, restocked;
+    bool unacked, recorded_units, restocked, obeyed;
     uint32_t unit, ledger_unit;
     uint64_t user;
 };
@@ -90,6 +90,7 @@ static void step_verdict(struct world *w, struct reservation *r)
         r->ledger = which == 0 ? CONFIRMED : which == 1 ? EXPIRED : CANCELLED;
     } else if (r->ledger == CONFIRMED && which == 0) {
         r->ledger = CANCELLED;
+        r->obeyed = false;
     } else if (r->ledger == UNSEEN && r->gate == HELD && r->unacked) {
         r->ledger = EXPIRED; /* a tombstone for a hold the gate named */
     }
@@ -126,7 +127,9 @@ static void step_obey(struct world *w, struct reservation *r)
 
 static void step_obeyed(struct world *w, struct reservation *r)
 {
-    r->restocked |= r->gate == RELEASED && (r->ledger == EXPIRED || r->ledger == CANCELLED);
+    const bool ended = r->ledger == EXPIRED || r->ledger == CANCELLED;
+    r->restocked |= r->gate == RELEASED && ended;
+    r->obeyed |= (r->gate == RELEASED && ended) || (r->gate == SETTLED && r->ledger == CONFIRMED);
 }
 
 /* Another checker exports and trims the log. */
@@ -295,8 +298,10 @@ static void read_ledger(const struct world *w, struct checker *c)
         }
         const bool live = r->ledger == PENDING || r->ledger == CONFIRMED;
         struct invariant_row *row = &c->rows[c->row_count++];
-        *row = (struct invariant_row){
-            .user_tag = r->user, .state = (uint8_t)states[r->ledger], .restocked = r->restocked};
+        *row = (struct invariant_row){.user_tag = r->user,
+                                      .state = (uint8_t)states[r->ledger],
+                                      .restocked = r->restocked,
+                                      .obeyed = r->obeyed};
         id_of(i, row->id);
         if (r->recorded_units) {
             row->unit_count = 1;
@@ -610,6 +615,23 @@ static enum invariant_check restored_snapshot(struct world *w)
     return INVARIANT_CHECK_C1;
 }
 
+static enum invariant_check undone_order(struct world *w)
+{
+    for (size_t i = 0; i < IDS; i++) {
+        struct reservation *r = &w->all[i];
+        if (r->obeyed && r->gate == RELEASED && !w->taken[r->unit]) {
+            r->gate = HELD; /* counters, map and log in balance: as if never given back */
+            w->taken[r->unit] = true;
+            w->stock--;
+            w->free_bits--;
+            w->held++;
+            log_entry(w, -1);
+            return INVARIANT_CHECK_D;
+        }
+    }
+    return NO_CHECK;
+}
+
 static enum invariant_check dropped_log_entry(struct world *w)
 {
     if (w->sequence >= LOG - 2) {
@@ -625,19 +647,14 @@ static void a_lasting_corruption_alarms_within_two_rounds(void **state)
     static const struct {
         const char *name;
         enum invariant_check (*apply)(struct world *w);
-    } corruptions[] = {{"rogue INCR", rogue_incr},
-                       {"INCR in balance", balanced_incr},
-                       {"flipped free bit", flipped_bit},
-                       {"restock without a log entry", consistent_restock},
-                       {"deleted hold", deleted_hold},
-                       {"deleted sale", deleted_sale},
-                       {"forged release", forged_release},
-                       {"forged settle", forged_settle},
-                       {"lost ledger row", lost_row},
-                       {"edited unit", edited_unit},
-                       {"two owners", two_owners},
-                       {"restored snapshot", restored_snapshot},
-                       {"dropped log entry", dropped_log_entry}};
+    } corruptions[] = {
+        {"rogue INCR", rogue_incr},         {"INCR in balance", balanced_incr},
+        {"flipped free bit", flipped_bit},  {"restock without a log entry", consistent_restock},
+        {"deleted hold", deleted_hold},     {"deleted sale", deleted_sale},
+        {"forged release", forged_release}, {"forged settle", forged_settle},
+        {"lost ledger row", lost_row},      {"edited unit", edited_unit},
+        {"two owners", two_owners},         {"restored snapshot", restored_snapshot},
+        {"undone order", undone_order},     {"dropped log entry", dropped_log_entry}};
     for (size_t i = 0; i < sizeof corruptions / sizeof corruptions[0]; i++) {
         uint32_t applied = 0;
         for (uint64_t seed = 1; seed <= 400; seed++) {

@@ -273,7 +273,8 @@ static void add_row(struct invariant_node *checker, const struct ledger_row *fro
     *row = (struct invariant_row){.user_tag = (uint64_t)('0' + from->user),
                                   .state = from->state,
                                   .unit_count = from->unit_count,
-                                  .restocked = from->restocked};
+                                  .restocked = from->restocked,
+                                  .obeyed = from->obeyed_epoch == sim.ledger.epoch};
     memcpy(row->id, sim.ids[from->id].bytes, sizeof row->id);
     for (uint8_t n = 0; n < from->unit_count; n++) {
         const struct ledger_unit *unit = &from->units[n];
