@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MAX = 128, CACHE = 256 };
+enum { WORDS_MAX = 128, CACHE = 4096 };
 
 struct gate_run gate_run;
 

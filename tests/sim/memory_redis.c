@@ -71,14 +71,30 @@ struct redis_key *redis_take(struct memory_redis *redis, const char *name, size_
     return &redis->keys[*slot - 1];
 }
 
+static uint16_t *bucket_of(struct memory_redis *redis, uint32_t key, uint32_t hash)
+{
+    return &redis->buckets[(hash ^ key * 0x9e3779b1u) % REDIS_BUCKETS];
+}
+
+static void drop_entry(struct memory_redis *redis, uint16_t at)
+{
+    struct redis_entry *entry = &redis->entries[at - 1];
+    uint16_t *link = bucket_of(redis, entry->key, entry->hash);
+    while (*link != at) {
+        link = &redis->entries[*link - 1].chain;
+    }
+    *link = entry->chain;
+    entry->next = redis->free_entry;
+    redis->free_entry = at;
+}
+
 void redis_unlink(struct memory_redis *redis, struct redis_key *key)
 {
     if (key->type == REDIS_HASH || key->type == REDIS_SET) {
         while (key->first != 0) {
             const uint16_t at = key->first;
             key->first = redis->entries[at - 1].next;
-            redis->entries[at - 1].next = redis->free_entry;
-            redis->free_entry = at;
+            drop_entry(redis, at);
         }
     }
     key->type = REDIS_NONE;
@@ -90,45 +106,65 @@ void redis_unlink(struct memory_redis *redis, struct redis_key *key)
     memset(key->bitmap, 0, sizeof key->bitmap);
 }
 
-struct redis_entry *redis_get(struct memory_redis *redis, const struct redis_key *key,
-                              const char *field, size_t length)
+static struct redis_entry *find_entry(struct memory_redis *redis, const struct redis_key *key,
+                                      const struct redis_word *field, uint32_t hash)
 {
-    const uint32_t hash = hash_of(field, length);
-    for (uint16_t at = key->first; at != 0; at = redis->entries[at - 1].next) {
+    const uint32_t index = (uint32_t)(key - redis->keys);
+    for (uint16_t at = *bucket_of(redis, index, hash); at != 0; at = redis->entries[at - 1].chain) {
         struct redis_entry *entry = &redis->entries[at - 1];
-        if (entry->hash == hash && entry->field_length == length &&
-            memcmp(entry->field, field, length) == 0) {
+        if (entry->hash == hash && entry->key == index && entry->field_length == field->length &&
+            memcmp(entry->field, field->text, field->length) == 0) {
             return entry;
         }
     }
     return NULL;
 }
 
+struct redis_entry *redis_get(struct memory_redis *redis, const struct redis_key *key,
+                              const char *field, size_t length)
+{
+    const struct redis_word word = {field, length};
+    return find_entry(redis, key, &word, hash_of(field, length));
+}
+
+static struct redis_entry *add_entry(struct memory_redis *redis, struct redis_key *key,
+                                     const struct redis_word *field, uint32_t hash)
+{
+    uint16_t at = redis->free_entry;
+    if (at != 0) {
+        redis->free_entry = redis->entries[at - 1].next;
+    } else {
+        assert(redis->entry_count < REDIS_ENTRIES);
+        at = (uint16_t)++redis->entry_count;
+    }
+    struct redis_entry *entry = &redis->entries[at - 1];
+    uint16_t *bucket = bucket_of(redis, (uint32_t)(key - redis->keys), hash);
+    assert(field->length <= REDIS_FIELD_BYTES);
+    entry->hash = hash;
+    entry->key = (uint16_t)(key - redis->keys);
+    entry->field_length = (uint8_t)field->length;
+    memcpy(entry->field, field->text, field->length);
+    entry->chain = *bucket;
+    *bucket = at;
+    entry->next = 0;
+    entry->before = key->last;
+    if (key->last != 0) {
+        redis->entries[key->last - 1].next = at;
+    } else {
+        key->first = at;
+    }
+    key->last = at;
+    key->count++;
+    return entry;
+}
+
 void redis_set(struct memory_redis *redis, struct redis_key *key, const struct redis_word *field,
                const struct redis_word *value)
 {
-    struct redis_entry *entry = redis_get(redis, key, field->text, field->length);
+    const uint32_t hash = hash_of(field->text, field->length);
+    struct redis_entry *entry = find_entry(redis, key, field, hash);
     if (entry == NULL) {
-        uint16_t at = redis->free_entry;
-        if (at != 0) {
-            redis->free_entry = redis->entries[at - 1].next;
-        } else {
-            assert(redis->entry_count < REDIS_ENTRIES);
-            at = (uint16_t)++redis->entry_count;
-        }
-        entry = &redis->entries[at - 1];
-        assert(field->length <= REDIS_FIELD_BYTES);
-        entry->hash = hash_of(field->text, field->length);
-        entry->field_length = (uint8_t)field->length;
-        memcpy(entry->field, field->text, field->length);
-        entry->next = 0;
-        if (key->last != 0) {
-            redis->entries[key->last - 1].next = at;
-        } else {
-            key->first = at;
-        }
-        key->last = at;
-        key->count++;
+        entry = add_entry(redis, key, field, hash);
     }
     assert(value->length <= REDIS_VALUE_BYTES);
     entry->value_length = (uint8_t)value->length;
@@ -138,28 +174,25 @@ void redis_set(struct memory_redis *redis, struct redis_key *key, const struct r
 bool redis_remove(struct memory_redis *redis, struct redis_key *key, const char *field,
                   size_t length)
 {
-    uint16_t before = 0;
-    for (uint16_t at = key->first; at != 0; before = at, at = redis->entries[at - 1].next) {
-        struct redis_entry *entry = &redis->entries[at - 1];
-        if (entry->field_length != length || memcmp(entry->field, field, length) != 0) {
-            continue;
-        }
-        if (before != 0) {
-            redis->entries[before - 1].next = entry->next;
-        } else {
-            key->first = entry->next;
-        }
-        if (key->last == at) {
-            key->last = before;
-        }
-        entry->next = redis->free_entry;
-        redis->free_entry = at;
-        if (--key->count == 0) {
-            key->type = REDIS_NONE;
-        }
-        return true;
+    const struct redis_entry *entry = redis_get(redis, key, field, length);
+    if (entry == NULL) {
+        return false;
     }
-    return false;
+    if (entry->before != 0) {
+        redis->entries[entry->before - 1].next = entry->next;
+    } else {
+        key->first = entry->next;
+    }
+    if (entry->next != 0) {
+        redis->entries[entry->next - 1].before = entry->before;
+    } else {
+        key->last = entry->before;
+    }
+    drop_entry(redis, (uint16_t)(entry - redis->entries + 1));
+    if (--key->count == 0) {
+        key->type = REDIS_NONE;
+    }
+    return true;
 }
 
 size_t redis_scan(struct memory_redis *redis, const struct redis_key *key, uint32_t cursor,

@@ -13,6 +13,7 @@ enum {
     REDIS_KEYS = 224,
     REDIS_SLOTS = 512, /* of the table of keys: a power of two */
     REDIS_ENTRIES = 1200,
+    REDIS_BUCKETS = 1024, /* of the table of entries: a power of two */
     REDIS_LOG = 700,
     REDIS_KEY_BYTES = 40,
     REDIS_FIELD_BYTES = 36,
@@ -30,7 +31,9 @@ struct redis_word {
 
 struct redis_entry {
     uint32_t hash;
-    uint16_t next; /* index + 1 */
+    uint16_t next, before; /* in its key, index + 1 */
+    uint16_t chain;        /* in its bucket, index + 1 */
+    uint16_t key;          /* index */
     uint8_t field_length, value_length;
     char field[REDIS_FIELD_BYTES];
     char value[REDIS_VALUE_BYTES];
@@ -60,6 +63,7 @@ struct memory_redis {
     uint16_t free_entry;
     uint8_t releases[REDIS_RELEASES]; /* how often this data saw a reservation released */
     uint16_t slots[REDIS_SLOTS];      /* key index + 1 */
+    uint16_t buckets[REDIS_BUCKETS];  /* entry index + 1 */
     struct redis_key keys[REDIS_KEYS];
     struct redis_log log[REDIS_LOG];
     struct redis_entry entries[REDIS_ENTRIES];
