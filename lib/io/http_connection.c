@@ -163,11 +163,11 @@ static void write_answer(struct http_connection *connection, const uv_buf_t part
 static void send_parts(struct http_connection *connection, const struct tg_http_answer *answer,
                        bool head_only)
 {
-    enum { STACK_BYTES = 8192 };
-    char stack[STACK_BYTES];
+    char *output = connection->server->output;
+    const size_t output_bytes = sizeof(connection->server->output);
     size_t header_bytes = answer->headers != NULL ? strlen(answer->headers) : 0;
     size_t head_capacity = TG_HTTP_ANSWER_HEAD_BYTES + header_bytes;
-    char *text = head_capacity <= sizeof(stack) ? stack : malloc(head_capacity);
+    char *text = head_capacity <= output_bytes ? output : malloc(head_capacity);
     if (text == NULL) {
         http_connection_close(connection);
         return;
@@ -183,13 +183,13 @@ static void send_parts(struct http_connection *connection, const struct tg_http_
         head_only || answer->status == 204 || answer->status == 304 ? 0 : answer->body_length;
     uv_buf_t parts[2] = {uv_buf_init(text, (unsigned)length),
                          uv_buf_init((char *)answer->body, (unsigned)body_length)};
-    if (text == stack && length + body_length <= sizeof(stack) && body_length > 0) {
-        memcpy(stack + length, answer->body, body_length);
+    if (text == output && length + body_length <= output_bytes && body_length > 0) {
+        memcpy(output + length, answer->body, body_length);
         parts[0].len += body_length;
         parts[1].len = 0;
     }
     write_answer(connection, parts);
-    if (text != stack) {
+    if (text != output) {
         free(text);
     }
 }

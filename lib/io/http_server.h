@@ -88,6 +88,7 @@ struct tg_http_server {
     struct tg_http_exchange *spares;
     uint32_t spare_count;
     char input[TG_MAX_HTTP_READ_BYTES];
+    char output[8192]; /* an answer on its way to the kernel, within one call */
 };
 
 /* Moves to a state and starts its time limit. */

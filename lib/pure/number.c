@@ -46,16 +46,15 @@ int tg_integer_parse(const char *text, size_t length, int64_t min, int64_t max, 
 
 size_t tg_unsigned_format(uint64_t value, char *out_text)
 {
-    char digits[20];
-    size_t count = 0;
-    do {
-        digits[count++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-    for (size_t i = 0; i < count; i++) {
-        out_text[i] = digits[count - 1 - i];
+    size_t count = 1;
+    for (uint64_t rest = value; rest >= 10; rest /= 10) {
+        count++;
     }
     out_text[count] = '\0';
+    for (size_t i = count; i > 0; i--) {
+        out_text[i - 1] = (char)('0' + value % 10);
+        value /= 10;
+    }
     return count;
 }
 

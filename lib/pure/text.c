@@ -13,72 +13,78 @@ static const char hex_digits[] = "0123456789abcdef";
 size_t tg_base64url_encode(const uint8_t *data, size_t length, char *out_text)
 {
     char *at = out_text;
-    uint32_t bits = 0;
-    unsigned held = 0;
-    for (size_t i = 0; i < length; i++) {
-        bits = bits << 8 | data[i];
-        held += 8;
-        while (held >= 6) {
-            held -= 6;
-            *at++ = base64url_digits[bits >> held & 63];
-        }
+    size_t i = 0;
+    for (; i + 3 <= length; i += 3, at += 4) {
+        const uint32_t bits = (uint32_t)data[i] << 16 | (uint32_t)data[i + 1] << 8 | data[i + 2];
+        at[0] = base64url_digits[bits >> 18];
+        at[1] = base64url_digits[bits >> 12 & 63];
+        at[2] = base64url_digits[bits >> 6 & 63];
+        at[3] = base64url_digits[bits & 63];
     }
-    if (held > 0) {
-        *at++ = base64url_digits[bits << (6 - held) & 63];
+    if (i < length) {
+        const uint32_t second = i + 1 < length ? data[i + 1] : 0;
+        *at++ = base64url_digits[data[i] >> 2];
+        *at++ = base64url_digits[(data[i] & 3) << 4 | second >> 4];
+        if (i + 1 < length) {
+            *at++ = base64url_digits[(second & 15) << 2];
+        }
     }
     *at = '\0';
     return (size_t)(at - out_text);
 }
 
-/* Value of a digit plus one; 0 for everything else. A table: a ticket of every request comes
- * through here. */
+/* Value of a digit with the bit DIGIT beside it; 0 for everything else. A table: the ticket of
+ * every request comes through here. */
+enum { DIGIT = 64 };
 static const uint8_t base64url_values[256] = {
-    ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
-    ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
-    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24,
-    ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32,
-    ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40,
-    ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48,
-    ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
-    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['-'] = 63, ['_'] = 64};
+    ['A'] = 64,  ['B'] = 65,  ['C'] = 66,  ['D'] = 67,  ['E'] = 68,  ['F'] = 69,  ['G'] = 70,
+    ['H'] = 71,  ['I'] = 72,  ['J'] = 73,  ['K'] = 74,  ['L'] = 75,  ['M'] = 76,  ['N'] = 77,
+    ['O'] = 78,  ['P'] = 79,  ['Q'] = 80,  ['R'] = 81,  ['S'] = 82,  ['T'] = 83,  ['U'] = 84,
+    ['V'] = 85,  ['W'] = 86,  ['X'] = 87,  ['Y'] = 88,  ['Z'] = 89,  ['a'] = 90,  ['b'] = 91,
+    ['c'] = 92,  ['d'] = 93,  ['e'] = 94,  ['f'] = 95,  ['g'] = 96,  ['h'] = 97,  ['i'] = 98,
+    ['j'] = 99,  ['k'] = 100, ['l'] = 101, ['m'] = 102, ['n'] = 103, ['o'] = 104, ['p'] = 105,
+    ['q'] = 106, ['r'] = 107, ['s'] = 108, ['t'] = 109, ['u'] = 110, ['v'] = 111, ['w'] = 112,
+    ['x'] = 113, ['y'] = 114, ['z'] = 115, ['0'] = 116, ['1'] = 117, ['2'] = 118, ['3'] = 119,
+    ['4'] = 120, ['5'] = 121, ['6'] = 122, ['7'] = 123, ['8'] = 124, ['9'] = 125, ['-'] = 126,
+    ['_'] = 127};
 
-static uint32_t base64url_value(char digit)
+/* The 24 bits of four digits. *all keeps DIGIT set while everything was a digit. */
+static uint32_t base64url_bits(const char text[4], uint32_t *all)
 {
-    return base64url_values[(uint8_t)digit] - 1U;
-}
-
-/* Every character is a digit and the bits behind the last whole byte are zero. */
-static bool base64url_canonical(const char *text, size_t length)
-{
-    bool digits = length % 4 != 1;
-    for (size_t i = 0; i < length; i++) {
-        digits &= base64url_values[(uint8_t)text[i]] != 0;
-    }
-    uint32_t loose_bits = length % 4 == 2 ? 15 : length % 4 == 3 ? 3 : 0;
-    return digits && (loose_bits == 0 || (base64url_value(text[length - 1]) & loose_bits) == 0);
+    const uint32_t a = base64url_values[(uint8_t)text[0]], b = base64url_values[(uint8_t)text[1]];
+    const uint32_t c = base64url_values[(uint8_t)text[2]], d = base64url_values[(uint8_t)text[3]];
+    *all &= a & b & c & d;
+    return a << 18 ^ b << 12 ^ c << 6 ^ d ^ (DIGIT << 12 | DIGIT << 6 | DIGIT);
 }
 
 int tg_base64url_decode(const char *text, size_t text_length, uint8_t *out_data, size_t capacity,
                         size_t *out_length)
 {
-    size_t length = text_length / 4 * 3 + text_length % 4 * 6 / 8;
-    if (length > capacity || !base64url_canonical(text, text_length)) {
+    const size_t length = text_length / 4 * 3 + text_length % 4 * 6 / 8;
+    const size_t rest = text_length % 4;
+    if (length > capacity || rest == 1) {
         return TG_ERR_MALFORMED;
     }
+    uint32_t all = DIGIT, bits = 0;
     uint8_t *at = out_data;
-    size_t i = 0;
-    for (; i + 4 <= text_length; i += 4) {
-        uint32_t bits = base64url_value(text[i]) << 18 | base64url_value(text[i + 1]) << 12 |
-                        base64url_value(text[i + 2]) << 6 | base64url_value(text[i + 3]);
+    for (const char *end = text + text_length - rest; text < end; text += 4, at += 3) {
+        bits = base64url_bits(text, &all);
+        at[0] = (uint8_t)(bits >> 16);
+        at[1] = (uint8_t)(bits >> 8);
+        at[2] = (uint8_t)bits;
+    }
+    uint32_t loose = 0; /* the bits behind the last whole byte: zero in the one right spelling */
+    if (rest > 0) {
+        const char last[4] = {text[0], text[1], rest == 3 ? text[2] : 'A', 'A'};
+        bits = base64url_bits(last, &all);
+        loose = rest == 3 ? bits & 0xff : bits & 0xffff;
         *at++ = (uint8_t)(bits >> 16);
-        *at++ = (uint8_t)(bits >> 8);
-        *at++ = (uint8_t)bits;
+        if (rest == 3) {
+            *at++ = (uint8_t)(bits >> 8);
+        }
     }
-    if (text_length - i >= 2) {
-        *at++ = (uint8_t)(base64url_value(text[i]) << 2 | base64url_value(text[i + 1]) >> 4);
-    }
-    if (text_length - i == 3) {
-        *at++ = (uint8_t)(base64url_value(text[i + 1]) << 4 | base64url_value(text[i + 2]) >> 2);
+    if (all != DIGIT || loose != 0) {
+        return TG_ERR_MALFORMED;
     }
     *out_length = length;
     return 0;

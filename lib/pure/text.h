@@ -17,7 +17,7 @@
 size_t tg_base64url_encode(const uint8_t *data, size_t length, char *out_text);
 
 /* Refuses padding, other characters, non-zero trailing bits and results over capacity. 0 or
- * TG_ERR_MALFORMED. */
+ * TG_ERR_MALFORMED, after which out_data holds nothing of use. */
 TG_MUST_CHECK int tg_base64url_decode(const char *text, size_t text_length, uint8_t *out_data,
                                       size_t capacity, size_t *out_length);
 

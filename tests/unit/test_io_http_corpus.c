@@ -189,17 +189,15 @@ static bool check_file(const char *path)
 
 static void test_corpus(void **state)
 {
-    char folder[1024] = __FILE__, path[2048];
-    *strstr(folder, "tests/unit/") = '\0';
-    strncat(folder, "tests/corpus/http", sizeof(folder) - strlen(folder) - 1);
-    DIR *listing = opendir(folder);
+    char path[2048];
+    DIR *listing = opendir(HTTP_CORPUS);
     assert_non_null(listing);
     size_t files = 0, failures = 0;
     for (struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
         if (strstr(entry->d_name, ".http") == NULL) {
             continue;
         }
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        snprintf(path, sizeof(path), HTTP_CORPUS "/%s", entry->d_name);
         files++;
         failures += !check_file(path);
     }

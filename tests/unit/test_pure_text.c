@@ -34,12 +34,11 @@ static void base64url_has_one_spelling(void **state)
     static const char *const bad[] = {"Zg==", "Zh",    "Zm9",   "Zm8=",   "Zm+v", "Zm/v",
                                       "Z",    "Zm9vY", "Zm 9v", "Zm9v\n", "Zm.v"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        uint8_t data[16] = {99};
+        uint8_t data[16];
         size_t length = 99;
         assert_int_equal(tg_base64url_decode(bad[i], strlen(bad[i]), data, sizeof(data), &length),
                          TG_ERR_MALFORMED);
         assert_int_equal(length, 99);
-        assert_int_equal(data[0], 99);
     }
     uint8_t data[3];
     size_t length = 99;
