@@ -2,6 +2,7 @@
 # One set of compiler options for every target of the project. NDEBUG is never set: asserts stay on in release.
 option(TIDEGATE_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(TIDEGATE_FUZZ "libFuzzer targets instead of their corpora as tests; clang only" OFF)
+option(TIDEGATE_FAILPOINTS "named instants at which a daemon can be made to fail (lib/io/failpoint.h); for tests only" OFF)
 if(TIDEGATE_FUZZ)
     if(NOT CMAKE_C_COMPILER_ID STREQUAL Clang)
         message(FATAL_ERROR "TIDEGATE_FUZZ needs clang")
@@ -14,6 +15,9 @@ endif()
 add_library(tidegate_options INTERFACE)
 target_include_directories(tidegate_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/proto)
 target_compile_definitions(tidegate_options INTERFACE _GNU_SOURCE TG_VERSION="${PROJECT_VERSION}")
+if(TIDEGATE_FAILPOINTS)
+    target_compile_definitions(tidegate_options INTERFACE TIDEGATE_FAILPOINTS)
+endif()
 target_compile_options(tidegate_options INTERFACE
     -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
     -Wformat=2 -Wundef -Wimplicit-fallthrough -Wno-unused-parameter -fstack-protector-strong -fno-common)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/admission/service.h"
 
+#include "lib/io/failpoint.h"
 #include "lib/io/keys.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -83,6 +84,10 @@ static void on_load_tick(void *context)
 static void on_ask(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct admission_service *service = context;
+    if (TG_FAILPOINT(ADMISSION_ASKED) != 0) {
+        tg_bus_release(take_incoming);
+        return;
+    }
     const char *sale_name = tg_bus_sale(take_incoming);
     int index = tg_brains_find(&service->brains, sale_name);
     const struct tg_sale *sale = tg_sales_find(service->brains.sales, sale_name);
@@ -98,6 +103,10 @@ static void on_ask(void *context, struct tg_bus_incoming *take_incoming)
     }
     tg_metric_add(TG_METRIC_PASSES,
                   answer.reason == TG_REASON_NONE ? "admitted" : tg_reason_code(answer.reason), 1);
+    if (answer.reason == TG_REASON_NONE && TG_FAILPOINT(ADMISSION_PASSED) != 0) {
+        tg_bus_release(take_incoming);
+        return;
+    }
     Tidegate__V1__PassReply reply;
     admission_wire_answer(&answer, &reply);
     tg_bus_reply(take_incoming, &reply.base);

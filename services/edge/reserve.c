@@ -4,6 +4,7 @@
  * the pass has expired: the gate looks for a replay first, so that a winner whose answer was lost
  * finds it. */
 #include "lib/io/bus.h"
+#include "lib/io/failpoint.h"
 #include "services/edge/credentials.h"
 #include "services/edge/demand.h"
 #include "services/edge/purchase.h"
@@ -192,7 +193,7 @@ static void on_hold_reply(void *context, uint64_t token, int status,
     if (!edge_request_again(&request, context, token) || request.sale == NULL) {
         return;
     }
-    if (status != 0 ||
+    if (status != 0 || TG_FAILPOINT(EDGE_TOLD) != 0 ||
         edge_wire_hold((const Tidegate__V1__HoldReply *)message, &held) != TG_REASON_NONE) {
         edge_unknown(&request);
     } else if (held.reason == TG_REASON_NONE) {
@@ -227,9 +228,12 @@ static void ask_gate(struct edge_request *request, struct wish *wish)
     message.n_demands = wish->demand.count;
     message.demands = demands;
     edge_traceparent(request, traceparent);
-    int error = tg_bus_call(tg_app_bus(request->edge->app), TG_MESSAGE_RESERVE_HOLD,
+    int error = TG_FAILPOINT(EDGE_RESERVE);
+    if (error == 0) {
+        error = tg_bus_call(tg_app_bus(request->edge->app), TG_MESSAGE_RESERVE_HOLD,
                             request->sale->name, &message.base, traceparent, TG_MAX_CALL_MS,
                             on_hold_reply, request->edge, tg_http_id(request->exchange));
+    }
     if (error != 0) {
         edge_unknown(request);
     }

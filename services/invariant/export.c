@@ -2,6 +2,7 @@
  * The gate's log on its way into the ledger: read a page of the stream, append it, have the gate
  * trim what is stored. Any number of checkers may do this at once: the ledger takes only what
  * continues its log, and tells where that ends. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 #include "services/invariant/checker.h"
@@ -129,7 +130,8 @@ static void store(struct invariant *invariant, uint64_t token, struct page *page
     request.entries = page->list;
     request.n_entries = page->count;
     export->step = INVARIANT_EXPORT_STORE;
-    if (tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_LEDGER_APPEND, view->name, &request.base,
+    if (TG_FAILPOINT(INVARIANT_EXPORT) != 0 ||
+        tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_LEDGER_APPEND, view->name, &request.base,
                     NULL, TG_MAX_CALL_MS, on_stored, invariant, token) != 0) {
         rest(export, RETRY_MS);
     }

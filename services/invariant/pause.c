@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The signed pause command. The core says when, and repeats it until the ledger's state shows the
  * pause. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 #include "services/invariant/checker.h"
@@ -8,6 +9,9 @@
 static void on_judged(void *context, uint64_t token, int status, const ProtobufCMessage *reply)
 {
     const Tidegate__V1__CommandReply *answer = (const Tidegate__V1__CommandReply *)reply;
+    if (status == 0 && TG_FAILPOINT(INVARIANT_PAUSED) != 0) {
+        status = TG_ERR_TIMEOUT;
+    }
     if (status != 0) {
         tg_log(TG_LOG_WARN, "proof.pause_unanswered",
                TG_TEXT_FIELD("error", tg_error_text(status)));
@@ -31,7 +35,7 @@ void invariant_send_pause(struct invariant *invariant, size_t index)
     command.control_sequence = view->control_sequence;
     command.cause = work->core.pause.cause;
     int error = tg_command_sign(&invariant->key, "invariant", &command, &signed_command);
-    if (error == 0) {
+    if (error == 0 && (error = TG_FAILPOINT(INVARIANT_PAUSE)) == 0) {
         error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_CONTROL, view->name,
                             &signed_command.message.base, NULL, TG_MAX_CALL_MS, on_judged,
                             invariant, index);

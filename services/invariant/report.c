@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What follows from a judgement: metrics and log, the result to the ledger, the attestation after a
  * clean round, the pause after an alarm. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -69,9 +70,11 @@ static void attest(struct invariant *invariant, size_t index)
     request.run_id = work->server.run_id;
     request.replication_id = work->server.replication_id;
     request.gate_time_ms = work->look1[0].gate_ms; /* the first look is the earliest */
-    const int error =
-        tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_RESERVE_ATTEST, view->name,
-                    &request.base, NULL, TG_MAX_CALL_MS, on_attested, invariant, index);
+    int error = TG_FAILPOINT(INVARIANT_ATTEST);
+    if (error == 0) {
+        error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_RESERVE_ATTEST, view->name,
+                            &request.base, NULL, TG_MAX_CALL_MS, on_attested, invariant, index);
+    }
     if (error != 0) {
         on_attested(invariant, index, error, NULL);
     }

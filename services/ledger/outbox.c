@@ -2,6 +2,7 @@
  * Events on their way out: a page from the outbox, each event to JetStream, those it stored marked
  * as published. An event that was stored but not marked is sent again under the same message id,
  * which JetStream takes once. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "services/ledger/service_parts.h"
@@ -16,8 +17,11 @@ static void mark_page(struct ledger *ledger)
     if (publisher->waiting > 0 || publisher->stored_count == 0) {
         return;
     }
-    const int error = ledger->store->published(ledger->store->self, publisher->stored,
-                                               publisher->stored_count, 0);
+    int error = TG_FAILPOINT(LEDGER_PUBLISHED);
+    if (error == 0) {
+        error = ledger->store->published(ledger->store->self, publisher->stored,
+                                         publisher->stored_count, 0);
+    }
     publisher->marking = error == 0;
     publisher->stored_count = error == 0 ? publisher->stored_count : 0;
 }

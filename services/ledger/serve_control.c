@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Commands: signature and expiry were verified by lib/io/sales; SQL judges; the answer carries the
  * sale's state. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 #include "services/ledger/service_parts.h"
@@ -80,6 +81,9 @@ void ledger_judged(void *context, uint64_t token, int status,
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
     if (pending == NULL) {
         return;
+    }
+    if (status == 0 && TG_FAILPOINT(LEDGER_JUDGED) != 0) {
+        status = TG_ERR_TIMEOUT;
     }
     ledger_observe(ledger, status, pending->started_us);
     Tidegate__V1__Command *command = command_of(pending);

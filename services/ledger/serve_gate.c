@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * For the gate: pages to load it from, its arming. For its checker: results of rounds, the exported
  * log. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "services/ledger/service_parts.h"
@@ -22,7 +23,10 @@ void ledger_on_snapshot(void *context, struct tg_bus_incoming *take_incoming)
                                  : NULL;
     if (pending != NULL) {
         pending->limit = ask.limit;
-        const int error = ledger->store->snapshot(ledger->store->self, &ask, token);
+        int error = TG_FAILPOINT(LEDGER_SNAPSHOT);
+        if (error == 0) {
+            error = ledger->store->snapshot(ledger->store->self, &ask, token);
+        }
         if (error != 0) {
             ledger_snapshot_read(ledger, token, error, NULL);
         }
@@ -121,6 +125,9 @@ void ledger_armed_known(void *context, uint64_t token, int status, enum tg_reaso
     Tidegate__V1__ArmedReply reply = TIDEGATE__V1__ARMED_REPLY__INIT;
     if (pending == NULL) {
         return;
+    }
+    if (status == 0 && TG_FAILPOINT(LEDGER_ARMED) != 0) {
+        status = TG_ERR_TIMEOUT;
     }
     ledger_observe(ledger, status, pending->started_us);
     reply.reason = ledger_text(tg_reason_code(status == 0 ? reason : TG_REASON_TRY_AGAIN));

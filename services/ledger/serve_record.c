@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Won holds: collected into batches, several in flight, each hold answered on its own. A 201 rests
  * on RECORDED or ALREADY, told only after the commit. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -65,8 +66,11 @@ static void on_batch_timer(uv_timer_t *timer)
     for (uint32_t batch = ledger_batches_next(&ledger->batches, tg_now_mono());
          batch != LEDGER_NO_BATCH; batch = ledger_batches_next(&ledger->batches, tg_now_mono())) {
         ledger->batch_sent_us[batch] = tg_now_us();
-        const int error =
-            ledger->store->record(ledger->store->self, &ledger->batches.batches[batch], batch);
+        int error = TG_FAILPOINT(LEDGER_RECORD);
+        if (error == 0) {
+            error =
+                ledger->store->record(ledger->store->self, &ledger->batches.batches[batch], batch);
+        }
         if (error != 0) {
             ledger_recorded(ledger, batch, error, NULL, 0);
         }
@@ -173,6 +177,9 @@ void ledger_recorded(void *context, uint64_t token, int status, const struct led
     struct ledger *ledger = context;
     const uint32_t number = (uint32_t)token;
     struct ledger_batch *batch = &ledger->batches.batches[number];
+    if (status == 0 && TG_FAILPOINT(LEDGER_RECORDED) != 0) {
+        status = TG_ERR_TIMEOUT;
+    }
     ledger_observe(ledger, status, ledger->batch_sent_us[number]);
     if (status == 0 && count == batch->count) {
         tg_metric_add(TG_METRIC_LEDGER_BATCHES, "", 1);

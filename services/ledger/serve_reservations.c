@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One reservation at a time: read, confirm, extend, cancel. The service credential is judged here,
  * by its hash. */
+#include "lib/io/failpoint.h"
 #include "lib/io/keys.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
@@ -69,7 +70,10 @@ static void ask_store(struct ledger *ledger, struct tg_bus_incoming *take_incomi
     }
     pending->id = ask->id;
     pending->verb = ask->verb;
-    const int error = ledger->store->reservation(ledger->store->self, ask, token);
+    int error = ask->verb == LEDGER_CONFIRM ? TG_FAILPOINT(LEDGER_CONFIRM) : 0;
+    if (error == 0) {
+        error = ledger->store->reservation(ledger->store->self, ask, token);
+    }
     if (error != 0) {
         ledger_reservation_answered(ledger, token, error, NULL);
     }
@@ -189,6 +193,9 @@ void ledger_reservation_answered(void *context, uint64_t token, int status,
     Tidegate__V1__ReservationReply reply;
     if (pending == NULL) {
         return;
+    }
+    if (status == 0 && pending->verb == LEDGER_CONFIRM && TG_FAILPOINT(LEDGER_CONFIRMED) != 0) {
+        status = TG_ERR_TIMEOUT;
     }
     ledger_observe(ledger, status, pending->started_us);
     ledger->load.requests++;

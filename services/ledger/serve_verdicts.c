@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The sweeper's questions: what is due, verdicts on what lapsed, what gates have obeyed. */
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "services/ledger/service_parts.h"
@@ -19,7 +20,10 @@ void ledger_on_expire(void *context, struct tg_bus_incoming *take_incoming)
     }
     if (reason == TG_REASON_NONE &&
         ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
-        const int error = ledger->store->expire(ledger->store->self, &ledger->expire, token);
+        int error = TG_FAILPOINT(LEDGER_EXPIRE);
+        if (error == 0) {
+            error = ledger->store->expire(ledger->store->self, &ledger->expire, token);
+        }
         if (error != 0) {
             ledger_expired(ledger, token, error, NULL);
         }
@@ -41,6 +45,9 @@ void ledger_expired(void *context, uint64_t token, int status,
     Tidegate__V1__Verdict *list[2 * TG_MAX_PAGE];
     if (pending == NULL) {
         return;
+    }
+    if (status == 0 && verdicts->count > 0 && TG_FAILPOINT(LEDGER_EXPIRED) != 0) {
+        status = TG_ERR_TIMEOUT;
     }
     ledger_observe(ledger, status, pending->started_us);
     if (status != 0) {
@@ -97,6 +104,9 @@ void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_rea
     Tidegate__V1__ObeyedReply reply = TIDEGATE__V1__OBEYED_REPLY__INIT;
     if (pending == NULL) {
         return;
+    }
+    if (status == 0 && stored > 0 && TG_FAILPOINT(LEDGER_OBEYED) != 0) {
+        status = TG_ERR_TIMEOUT;
     }
     ledger_observe(ledger, status, pending->started_us);
     reply.reason = ledger_text(tg_reason_code(status == 0 ? reason : TG_REASON_TRY_AGAIN));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/service.h"
 
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -11,7 +12,9 @@ static void tell_board(struct queue_service *service, size_t index, const struct
     const char *sale = tg_brains_name(&service->brains, index);
     Tidegate__V1__Board message;
     queue_wire_board(sale, service->brains.term.instance, board, tg_now_wall(), &message);
-    tg_brains_say(&service->brains, TG_MESSAGE_QUEUE_BOARD, index, &message.base);
+    if (TG_FAILPOINT(QUEUE_BOARD) == 0) {
+        tg_brains_say(&service->brains, TG_MESSAGE_QUEUE_BOARD, index, &message.base);
+    }
     tg_metric_set(TG_METRIC_QUEUE_INDEXES, sale, (double)board->index_end);
     tg_metric_set(TG_METRIC_QUEUE_WATERMARK, sale, (double)board->watermark);
     tg_metric_set(TG_METRIC_QUEUE_TERM, sale, (double)board->term);
@@ -68,6 +71,10 @@ static void on_lease(void *context, struct tg_bus_incoming *take_incoming)
         grant.reason = TG_REASON_NOT_MINE;
     } else if (index >= 0) {
         feed(service, (size_t)index, &event, &grant);
+    }
+    if (grant.reason == TG_REASON_NONE && TG_FAILPOINT(QUEUE_LEASED) != 0) {
+        tg_bus_release(take_incoming);
+        return;
     }
     Tidegate__V1__LeaseReply reply;
     queue_wire_grant(&grant, &reply);

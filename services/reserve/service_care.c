@@ -2,6 +2,7 @@
  * One sale's gate: looking, stock, pauses, loading. The core decides (core_care.c). */
 #include "services/reserve/service.h"
 
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -267,7 +268,8 @@ static void run_page(struct reserve_service *service, uint32_t index,
     struct reserve_loader loader;
     struct reserve_call call;
     const struct reserve_answer nothing = {.ending = RESERVE_NOT_RUN};
-    if (rows == NULL || !loader_of(service, index, &loader)) {
+    if (rows == NULL || !loader_of(service, index, &loader) ||
+        TG_FAILPOINT(RESERVE_LOAD_PAGE) != 0) {
         on_paged(service, index, &nothing);
         return;
     }
@@ -345,7 +347,7 @@ static void run_tell(struct reserve_service *service, uint32_t index)
     request.epoch = care->epoch;
     request.run_id = (char *)(run_id != NULL ? run_id : "");
     request.replication_id = care->replication_id;
-    int error = run_id == NULL
+    int error = run_id == NULL || TG_FAILPOINT(RESERVE_ARMED) != 0
                     ? TG_ERR_DISCONNECTED
                     : tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_ARMED, name,
                                   &request.base, "", TG_MAX_CALL_MS, on_told, service, index);
@@ -365,6 +367,7 @@ static void run_load_step(struct reserve_service *service, uint32_t index,
         on_answer = on_finished;
     } else if (action == RESERVE_CARE_DO_ARM) {
         on_answer = on_armed;
+        possible = possible && TG_FAILPOINT(RESERVE_ARM) == 0;
     }
     if (!possible) {
         const struct reserve_answer nothing = {.ending = RESERVE_NOT_RUN};

@@ -2,6 +2,7 @@
  * Holds on their way: the core decides, this sends and answers. */
 #include "services/reserve/service.h"
 
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -93,6 +94,9 @@ static void on_gate(void *context, uint64_t token, const struct reserve_answer *
     struct reserve_hold_answer hold;
     reserve_answer_hold(answer, &hold);
     struct tg_sale *sale = tg_sales_at(service->sales, carried->sale);
+    if (hold.taken == RESERVE_TAKEN_HELD && TG_FAILPOINT(RESERVE_HELD) != 0) {
+        hold.taken = RESERVE_TAKEN_UNKNOWN;
+    }
     if (hold.taken == RESERVE_TAKEN_HELD) {
         tg_log_step("reservation.held", sale->name, carried->flow.reservation,
                     carried->traceparent);
@@ -109,7 +113,7 @@ static void run_hold(struct reserve_service *service, struct reserve_carried *ca
     const struct tg_sale *sale = tg_sales_at(service->sales, carried->sale);
     const struct reserve_keys *keys = reserve_sale_keys(service, carried->sale);
     char seal[RESERVE_SEAL_BYTES];
-    if (keys == NULL || !reserve_present_seal(service, seal)) {
+    if (keys == NULL || !reserve_present_seal(service, seal) || TG_FAILPOINT(RESERVE_HOLD) != 0) {
         const struct reserve_answer nothing = {.ending = RESERVE_NOT_RUN};
         on_gate(service, carried->number, &nothing);
         return;
@@ -129,6 +133,9 @@ static void on_recorded(void *context, uint64_t token, int status, const Protobu
     struct reserve_carried *carried = find(service, token);
     if (carried == NULL) {
         return;
+    }
+    if (status == 0 && TG_FAILPOINT(RESERVE_RECORDED) != 0) {
+        status = TG_ERR_TIMEOUT;
     }
     struct reserve_ledger_answer answer;
     reserve_wire_recorded(status, (const Tidegate__V1__RecordReply *)reply, &answer);
@@ -155,9 +162,12 @@ static void run_record(struct reserve_service *service, struct reserve_carried *
     struct reserve_record_request request;
     reserve_wire_record(sale, carried->epoch, &carried->flow, &request);
     uint64_t number = carried->number;
-    int error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_RECORD, sale->name,
+    int error = TG_FAILPOINT(RESERVE_RECORD);
+    if (error == 0) {
+        error = tg_bus_call(tg_app_bus(service->app), TG_MESSAGE_LEDGER_RECORD, sale->name,
                             &request.message.base, carried->traceparent, TG_MAX_CALL_MS,
                             on_recorded, service, number);
+    }
     if (error != 0) {
         on_recorded(service, number, error, NULL);
     }
@@ -188,7 +198,7 @@ static void on_acknowledged(void *context, uint64_t token, const struct reserve_
     }
     const char *sale = tg_sales_at(service->sales, told->sale)->name;
     enum reserve_obeyed obeyed = reserve_answer_obeyed(answer);
-    if (obeyed == RESERVE_OBEYED_DONE) {
+    if (obeyed == RESERVE_OBEYED_DONE && TG_FAILPOINT(RESERVE_ACKNOWLEDGED) == 0) {
         tg_log_step("reservation.acknowledged", sale, told->reservation, told->traceparent);
     } else if (obeyed == RESERVE_OBEYED_DOUBT) {
         tg_log(TG_LOG_ERROR, "gate.doubt", TG_TEXT_FIELD("sale", sale),
@@ -202,7 +212,8 @@ static void run_acknowledge(struct reserve_service *service, const struct reserv
 {
     const struct reserve_keys *keys = reserve_sale_keys(service, carried->sale);
     char seal[RESERVE_SEAL_BYTES];
-    if (keys == NULL || keys->epoch != carried->epoch || !reserve_present_seal(service, seal)) {
+    if (keys == NULL || keys->epoch != carried->epoch || !reserve_present_seal(service, seal) ||
+        TG_FAILPOINT(RESERVE_ACKNOWLEDGE) != 0) {
         return;
     }
     uint64_t number = ++service->acknowledged_numbers;

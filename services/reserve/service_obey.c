@@ -3,6 +3,7 @@
  * epoch it rests on. */
 #include "services/reserve/service.h"
 
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/now.h"
 
@@ -61,7 +62,11 @@ static void obey_finish(struct reserve_service *service, struct reserve_obey_job
     reply.epoch = epoch_of(service, (int)job->sale);
     reply.n_results = job->count;
     reply.results = pointers;
-    tg_bus_reply(job->incoming, &reply.base);
+    if (TG_FAILPOINT(RESERVE_OBEYED) != 0) {
+        tg_bus_release(job->incoming);
+    } else {
+        tg_bus_reply(job->incoming, &reply.base);
+    }
     job->number = 0;
     service->jobs_busy--;
 }
@@ -151,6 +156,9 @@ void reserve_obey_serve(void *context, struct tg_bus_incoming *take_incoming)
     enum tg_reason reason = gate_of(service, index, message->epoch, seal, &gate);
     if (message->n_orders == 0 || message->n_orders > TG_MAX_PAGE) {
         reason = TG_REASON_MALFORMED;
+    }
+    if (reason == TG_REASON_NONE && TG_FAILPOINT(RESERVE_OBEY) != 0) {
+        reason = TG_REASON_TRY_AGAIN;
     }
     struct reserve_obey_job *job = reason == TG_REASON_NONE ? obey_job(service) : NULL;
     if (job == NULL) {
@@ -383,6 +391,9 @@ void reserve_attest_serve(void *context, struct tg_bus_incoming *take_incoming)
     enum tg_reason reason = gate_of(service, index, message->epoch, seal, &gate);
     if (message->gate_time_ms <= 0) {
         reason = TG_REASON_MALFORMED;
+    }
+    if (reason == TG_REASON_NONE && TG_FAILPOINT(RESERVE_ATTEST) != 0) {
+        reason = TG_REASON_TRY_AGAIN;
     }
     if (reason != TG_REASON_NONE) {
         ask_answer(take_incoming, false, reason, 0);

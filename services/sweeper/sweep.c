@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "services/sweeper/sweep.h"
 
+#include "lib/io/failpoint.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
@@ -44,6 +45,7 @@ static int send_call(struct sweeper *sweeper, size_t index, enum sweeper_lane_na
         ProtobufCMessage base;
     } request;
     enum tg_message message = TG_MESSAGE_LEDGER_DUE;
+    int error = 0;
     switch (work->lanes[lane].call) {
     case SWEEPER_CALL_NONE:
         return 0;
@@ -54,14 +56,17 @@ static int send_call(struct sweeper *sweeper, size_t index, enum sweeper_lane_na
         request.due.orders_after = work->cursor.text;
         break;
     case SWEEPER_CALL_EXPIRE:
+        error = TG_FAILPOINT(SWEEPER_DUE);
         message = TG_MESSAGE_LEDGER_EXPIRE;
         sweeper_wire_expire(&sweeper->wire, work, name, &request.expire);
         break;
     case SWEEPER_CALL_OBEY:
+        error = TG_FAILPOINT(SWEEPER_VERDICT);
         message = TG_MESSAGE_RESERVE_OBEY;
         sweeper_wire_obey(&sweeper->wire, work, name, &request.obey);
         break;
     case SWEEPER_CALL_OBEYED:
+        error = TG_FAILPOINT(SWEEPER_OBEYED);
         message = TG_MESSAGE_LEDGER_OBEYED;
         sweeper_wire_obeyed(&sweeper->wire, work, name, &request.obeyed);
         break;
@@ -76,8 +81,9 @@ static int send_call(struct sweeper *sweeper, size_t index, enum sweeper_lane_na
         sweeper_wire_bury(&sweeper->wire, work, name, &request.expire);
         break;
     }
-    return tg_bus_call(bus, message, name, &request.base, NULL, TG_MAX_CALL_MS, on_reply, sweeper,
-                       token);
+    return error != 0 ? error
+                      : tg_bus_call(bus, message, name, &request.base, NULL, TG_MAX_CALL_MS,
+                                    on_reply, sweeper, token);
 }
 
 static const char *kind_name(enum sweeper_kind kind)

@@ -232,6 +232,35 @@ static void r5_sold_out_while_there_was_stock(void **state)
     }
 }
 
+static void r6_an_alarm_without_a_cause_and_a_cause_without_an_alarm(void **state)
+{
+    static const struct {
+        uint64_t alarms;
+        bool corrupted;
+        uint64_t false_alarms;
+        bool missing;
+    } rows[] = {
+        {0, false, 0, false}, {2, false, 2, false}, {2, true, 0, false}, {0, true, 0, true}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scene scene;
+        set(&scene);
+        scene.facts.alarms = rows[i].alarms;
+        scene.facts.corrupted = rows[i].corrupted;
+        judge(&scene);
+        assert_int_equal(scene.findings.false_alarms, rows[i].false_alarms);
+        assert_int_equal(scene.findings.alarm_missing, rows[i].missing);
+    }
+}
+
+static void r7_held_while_paused(void **state)
+{
+    struct scene scene;
+    set(&scene);
+    scene.facts.held_while_paused = 1;
+    judge(&scene);
+    assert_int_equal(scene.findings.held_while_paused, 1);
+}
+
 static void told_late_counts_who_is_left_waiting(void **state)
 {
     struct scene scene;
@@ -254,6 +283,8 @@ int main(void)
         cmocka_unit_test(r4_sold_out_after_a_win),
         cmocka_unit_test(r4_two_reservations_for_one_key),
         cmocka_unit_test(r5_sold_out_while_there_was_stock),
+        cmocka_unit_test(r6_an_alarm_without_a_cause_and_a_cause_without_an_alarm),
+        cmocka_unit_test(r7_held_while_paused),
         cmocka_unit_test(told_late_counts_who_is_left_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,10 @@ void rehearse_conclude(struct rehearse_result *result)
     fail_if(result, findings->two_for_one_key > 0, "R4: one key has two reservations");
     fail_if(result, findings->false_sold_out > 0, "R5: sold out was told while there was stock");
     fail_if(result, !faults && totals->status_5xx > 0, "5xx without an injected fault");
-    fail_if(result, !faults && result->counts.alarms > 0, "the checker alarmed");
+    fail_if(result, findings->false_alarms > 0,
+            "R6: the checker alarmed and nothing was corrupted");
+    fail_if(result, findings->alarm_missing, "R6: something was corrupted and nobody noticed");
+    fail_if(result, findings->held_while_paused > 0, "R7: held after a pause and its lease");
     fail_if(result, totals->unreadable > 0, "an answer that could not be read");
     fail_if(result, totals->by_state[REHEARSE_FAILED] > 0,
             "a buyer was told what should not happen");

@@ -198,6 +198,27 @@ int rehearse_ledger_counts(PGconn *connection, const struct rehearse_sale *sale,
     return error;
 }
 
+/* R7. Every pause is an event of the outbox, written with it; what the gate's log has after a
+ * pause, the lease and the clocks' slack, and before the next resume, was held in spite of it. */
+static int count_held_while_paused(PGconn *connection, const struct rehearse_sale *sale,
+                                   struct rehearse_facts *facts)
+{
+    PGresult *result = query(
+        connection, sale, 2,
+        "SELECT count(*) FROM tidegate.gate_log g WHERE g.sale = $1 AND g.kind = 'hold' AND EXISTS"
+        " (SELECT FROM tidegate.outbox p WHERE p.sale = $1 AND p.generation = $2 AND p.kind = "
+        "'paused' AND tidegate.to_ms(p.at) + 20 + (SELECT proof_lease_ms FROM tidegate.sales"
+        " WHERE sale = $1) < g.gate_ms AND NOT EXISTS (SELECT FROM tidegate.outbox r"
+        " WHERE r.sale = $1 AND r.generation = $2 AND r.kind = 'resumed' AND r.at > p.at"
+        " AND tidegate.to_ms(r.at) - 20 <= g.gate_ms))");
+    if (result == NULL) {
+        return TG_ERR_STORE;
+    }
+    facts->held_while_paused = number_at(result, 0, 0);
+    PQclear(result);
+    return 0;
+}
+
 /* R1, recounted from the rows, in case a constraint was dropped. */
 static int count_live(PGconn *connection, const struct rehearse_sale *sale,
                       struct rehearse_facts *facts)
@@ -249,6 +270,9 @@ int rehearse_ledger_rows(PGconn *connection, const struct rehearse_sale *sale, c
                          struct rehearse_facts *facts)
 {
     int error = count_live(connection, sale, facts);
+    if (error == 0) {
+        error = count_held_while_paused(connection, sale, facts);
+    }
     if (error != 0) {
         return error;
     }

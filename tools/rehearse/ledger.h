@@ -27,7 +27,7 @@ struct rehearse_counts {
 TG_MUST_CHECK int rehearse_ledger_counts(PGconn *connection, const struct rehearse_sale *sale,
                                          struct rehearse_counts *out_counts);
 
-/* R1's counts and all reservations into `facts`. `tag` names this run's users. */
+/* R1's and R7's counts and all reservations into `facts`. `tag` names this run's users. */
 TG_MUST_CHECK int rehearse_ledger_rows(PGconn *connection, const struct rehearse_sale *sale,
                                        const char *tag, struct rehearse_facts *facts);
 

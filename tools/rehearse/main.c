@@ -87,6 +87,8 @@ static int gather_facts(PGconn *ledger, const struct rehearse_crowd *crowd,
         error = rehearse_ledger_stock(ledger, result->sale, crowd->begun.ms, result->gate.sequence,
                                       facts);
     }
+    facts->alarms = result->counts.alarms;
+    facts->corrupted = result->options->corrupted;
     facts->gate_known = result->gate.known;
     facts->gate_free = result->gate.free;
     facts->gate_held = result->gate.held;

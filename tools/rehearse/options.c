@@ -28,7 +28,8 @@ static const char help[] =
     "  --wait-until-settled S  then wait at most S seconds until every hold is confirmed or "
     "returned (300; 0: don't)\n"
     "  --limit-s S             give up after S seconds (1800)\n"
-    "  --faults                something is broken on purpose: 5xx and alarms do not fail the run\n"
+    "  --faults                something is broken on purpose: 5xx do not fail the run\n"
+    "  --corrupted             a store is tampered with or loses data: an alarm must come\n"
     "  --out FILE              the JSON report (report.json)\n\n"
     "Environment, as in the stack's `run/env`: TIDEGATE_EDGE_URL (several separated by commas),\n"
     "TIDEGATE_LEDGER_URL, TIDEGATE_REDIS_URL, TIDEGATE_KEYS, TIDEGATE_RUN (for CPU time; "
@@ -48,6 +49,7 @@ enum option_id {
     SETTLE,
     LIMIT,
     FAULTS,
+    CORRUPTED,
     OUT,
     HELP
 };
@@ -65,6 +67,7 @@ static const struct option long_options[] = {
     {"wait-until-settled", required_argument, NULL, SETTLE},
     {"limit-s", required_argument, NULL, LIMIT},
     {"faults", no_argument, NULL, FAULTS},
+    {"corrupted", no_argument, NULL, CORRUPTED},
     {"out", required_argument, NULL, OUT},
     {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
@@ -128,6 +131,9 @@ static int take_option(int id, const char *name, const char *text, struct rehear
         return 0;
     case FAULTS:
         options->faults = true;
+        return 0;
+    case CORRUPTED:
+        options->corrupted = true;
         return 0;
     case PAY:
         if (tg_duration_parse(text, &options->pay_ms) != 0 || options->pay_ms > 3600000) {

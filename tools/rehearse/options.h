@@ -18,7 +18,8 @@ struct rehearse_options {
     uint32_t caches;
     uint32_t settle_s; /* wait until every hold is confirmed or returned; 0: don't */
     uint32_t limit_s;  /* of the whole run */
-    bool faults; /* somebody breaks things on purpose: 5xx and alarms are reported, not judged */
+    bool faults;       /* somebody breaks things on purpose: 5xx are reported, not judged */
+    bool corrupted;    /* somebody tampers with a store, or it loses data: the checker must alarm */
     /* environment */
     const char *ledger_url, *redis_url, *run; /* run: "" when there is no run folder */
     char host[256];                           /* of the first edge, for Host */

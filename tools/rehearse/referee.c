@@ -191,6 +191,9 @@ void rehearse_judge(struct rehearse_log *log, const struct rehearse_facts *facts
 {
     struct rehearse_findings findings = {0};
     judge_stores(facts, &findings);
+    findings.false_alarms = facts->corrupted ? 0 : facts->alarms;
+    findings.alarm_missing = facts->corrupted && facts->alarms == 0;
+    findings.held_while_paused = facts->held_while_paused;
     find_moments(facts, &findings);
     if (log->count > 0) {
         qsort(log->rows, log->count, sizeof(*log->rows), by_key_and_time);

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The referee: applies the rules R1-R5 to what buyers were told (seen.h) and what the stores hold
- * at the end. Pure: facts in, findings out. Source: docs/guarantees.md. R1  never more live
- * holdings than units, one owner a unit, at most the limit a buyer R2  nothing leaked: once holds
- * ended, gate and ledger account for every unit R3  every 201 a buyer saw has its row, his, with
- * the unit he was told R4  nobody hears "sold out" for a key that has won; one key has one
- * reservation R5  "sold out" only if stock was 0 between question and answer, widened by the age of
- * the state that answered */
+ * The referee: applies the rules R1-R7 of README.md to what buyers were told (seen.h) and what the
+ * stores hold at the end. Pure: facts in, findings out. */
 #ifndef REHEARSE_REFEREE_H
 #define REHEARSE_REFEREE_H
 
@@ -39,7 +34,10 @@ struct rehearse_facts {
     size_t row_count;
     struct rehearse_stock *stock; /* in order */
     size_t stock_count;
-    bool stock_known; /* the whole history, of one epoch */
+    bool stock_known;           /* the whole history, of one epoch */
+    uint64_t held_while_paused; /* holds in the gate's log after a pause and its lease */
+    uint64_t alarms;
+    bool corrupted; /* somebody tampered with a store: an alarm is due */
 };
 
 struct rehearse_findings {
@@ -52,6 +50,9 @@ struct rehearse_findings {
     uint64_t refused_after_win; /* R4 */
     uint64_t two_for_one_key;   /* R4 */
     uint64_t false_sold_out;    /* R5 */
+    uint64_t false_alarms;      /* R6: alarms although nothing was corrupted */
+    bool alarm_missing;         /* R6: something was, and nobody noticed */
+    uint64_t held_while_paused; /* R7, holds */
     uint64_t told_late;     /* asked more than 1 s after the last unit was sold, and not told so */
     int64_t first_empty_ms; /* when stock was first 0; INT64_MAX: never */
     int64_t finished_ms;    /* when nothing was free nor held, to stay; INT64_MAX: never */

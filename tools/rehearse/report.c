@@ -92,6 +92,9 @@ static void put_rules(json_t *root, const struct rehearse_result *result)
     put(rules, "twoReservationsForOneKey", whole(findings->two_for_one_key));
     put(rules, "falseSoldOut", whole(findings->false_sold_out));
     put(rules, "falseSoldOutJudged", json_boolean(result->facts.stock_known));
+    put(rules, "falseAlarms", whole(findings->false_alarms));
+    put(rules, "alarmMissing", json_boolean(findings->alarm_missing));
+    put(rules, "heldWhilePaused", whole(findings->held_while_paused));
     put(rules, "toldLate", whole(findings->told_late));
     put(root, "rules", rules);
     put(root, "http5xx", whole(result->crowd->totals.status_5xx));
@@ -227,6 +230,9 @@ static void text_rules(const struct rehearse_result *result, FILE *out)
     line(out, "R5 false sold out", findings->false_sold_out,
          result->facts.stock_known ? "while there was stock"
                                    : "not judged: no whole history of one epoch");
+    line(out, "R6 false alarms", findings->false_alarms,
+         findings->alarm_missing ? "and none although something was corrupted" : "of the checker");
+    line(out, "R7 held while paused", findings->held_while_paused, "after a pause and its lease");
     line(out, "told late", findings->told_late,
          "asked 1 s after the last unit was sold, not told so");
     line(out, "alarms", result->counts.alarms, "of the checker");

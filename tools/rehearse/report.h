@@ -29,7 +29,7 @@ struct rehearse_result {
     uint64_t sold_out_told;      /* requests it rests on */
     double holds_per_second;
     uint32_t holds_per_second_peak;
-    const char *failures[16]; /* why the verdict is not pass */
+    const char *failures[20]; /* why the verdict is not pass */
     size_t failure_count;
 };
 
