@@ -151,6 +151,21 @@ def run_fuzz(tally):
     tally.part("fuzz", passed, failed, time.monotonic() - begun, done.stdout + done.stderr)
 
 
+def run_chaos(tally):
+    """The kill column of the matrix: each daemon killed at each of its instants, in a sale of its own."""
+    if not build(tally, "chaos"):
+        return
+    run_style(tally, [style.all_failpoints])
+    begun = time.monotonic()
+    done = subprocess.run([PYTHON, "tests/chaos/run.py", "--quick"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
+    counted = re.search(r": (\d+) passed, (\d+) failed, 0 skipped$", done.stdout, re.M)
+    passed, failed = map(int, counted.groups()) if counted else (0, 0)
+    if done.returncode and not failed:
+        failed = 1
+    tally.part("chaos", passed, failed, time.monotonic() - begun, done.stdout)
+
+
 def checks(tally, full):
     run_style(tally, style.CHECKS)
     sources = style.tracked(".c", ".h")
@@ -165,10 +180,10 @@ def checks(tally, full):
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
-    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "sim", "mutants", "fuzz", "flow", []), help="only these parts of test")
+    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "sim", "mutants", "fuzz", "flow", "chaos", []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "sim", "mutants", "flow"]
+    parts = options.parts or ["check", "unit", "asan", "model", "sim", "mutants", "flow", "chaos"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -177,7 +192,7 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (not set(parts) <= {"model", "sim", "mutants", "fuzz"} and build(tally, "release")):
+        if "check" in parts or (not set(parts) <= {"model", "sim", "mutants", "fuzz", "chaos"} and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
@@ -192,6 +207,8 @@ def main():
             run_fuzz(tally)
         if "flow" in parts:
             run_flow(tally, options.selection)
+        if "chaos" in parts:
+            run_chaos(tally)
     if tally.failures:
         print("failed: " + ", ".join(tally.failures))
     print(f"{tally.passed} passed, {tally.failed} failed")

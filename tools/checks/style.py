@@ -215,5 +215,38 @@ def cases():
                 yield f"tests/cases.md: there is no {path}::{name}"
 
 
-CHECKS = (spdx, documents, cases, places, layering, daemon_shape, long_functions, banned_calls, catalogue)
-BINARY_CHECKS = (purity, stores)
+def failpoints():
+    """Every failpoint of the catalogue stands at exactly one place of the daemon its name begins with, and no other is used."""
+    known = {row.split(",")[0]: row.split('"')[1].split(".")[0] for row in rows("failpoints", "TG_POINT")}
+    used = [(name, path) for path in tracked(".c") if path.startswith(("lib/", "services/"))
+            for name in re.findall(r"TG_FAILPOINT\(([A-Z_]+)\)", read(path))]
+    for name, path in used:
+        if name not in known or not path.startswith(f"services/{known[name]}/"):
+            yield f"{path}: the failpoint {name} is not one of this daemon's in catalog/failpoints.def"
+    for name in known:
+        if [one for one, _ in used].count(name) != 1:
+            yield f"catalog/failpoints.def: {name} is used {[one for one, _ in used].count(name)} times, not once"
+
+
+def no_failpoints(build="build/release"):
+    """Nothing of the failpoints is in what is released: no symbol, no name, no word of them."""
+    binaries = [f"tidegate-{service}" for service in SERVICES] + ["tidegatectl", "rehearse"]
+    for path in (f"{ROOT}/{build}/bin/{name}" for name in binaries):
+        if not os.path.exists(path):
+            yield f"{os.path.basename(path)} is not built"
+            continue
+        with open(path, "rb") as handle:
+            if b"failpoint" in handle.read().lower():
+                yield f"{os.path.relpath(path, ROOT)}: knows failpoints"
+
+
+def all_failpoints(build="build/chaos"):
+    """The inverse, so that the check above cannot pass for want of the right word: a build for the kill matrix has them."""
+    for service in SERVICES:
+        listed = subprocess.run(["nm", f"{ROOT}/{build}/bin/tidegate-{service}"], capture_output=True, text=True, check=False).stdout
+        if " T tg_failpoint_hit" not in listed:
+            yield f"{build}/bin/tidegate-{service}: has no failpoint"
+
+
+CHECKS = (spdx, documents, cases, places, layering, daemon_shape, long_functions, banned_calls, catalogue, failpoints)
+BINARY_CHECKS = (purity, stores, no_failpoints)
