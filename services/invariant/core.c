@@ -37,12 +37,22 @@ enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_
         return INVARIANT_TURN_NONE;
     }
     sale->next_round.ms = now.ms + view->proof_every_ms;
+    if (!reachable && now.ms - view->heard.ms > INVARIANT_DEAF_MS) {
+        sale->unreachable_turns = 0;
+        sale->spared_turns = INVARIANT_SPARED_TURNS;
+        return INVARIANT_TURN_NONE;
+    }
+    if (!reachable && sale->spared_turns > 0) {
+        sale->spared_turns--;
+        return INVARIANT_TURN_NONE;
+    }
     if (!reachable) {
         sale->unreachable_turns++;
         return sale->unreachable_turns >= INVARIANT_UNREACHABLE_TURNS ? INVARIANT_TURN_LOST
                                                                       : INVARIANT_TURN_NONE;
     }
     sale->unreachable_turns = 0;
+    sale->spared_turns = 0;
     begin(sale, view, now);
     return INVARIANT_TURN_ROUND;
 }

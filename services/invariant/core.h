@@ -11,7 +11,9 @@
 
 enum {
     INVARIANT_UNREACHABLE_TURNS =
-        2, /* turns in a row without a connection: then Redis counts as lost */
+        2,                    /* turns in a row without a connection: then Redis counts as lost */
+    INVARIANT_DEAF_MS = 1250, /* the ledger tells its states every second: nothing for this long */
+    INVARIANT_SPARED_TURNS = 4, /* after that, turns for Redis to be found again */
     INVARIANT_PAUSE_EVERY_MS = 1000,
     INVARIANT_EXPORT_EVERY_MS = 250,
     INVARIANT_LINGER_MAX = 1024,
@@ -82,6 +84,7 @@ struct invariant_sale {
     struct invariant_round round;
     struct tg_mono next_round;
     uint32_t unreachable_turns;
+    uint32_t spared_turns; /* not to be counted: the checker itself was cut off just now */
     struct invariant_log logs[INVARIANT_SHARDS_MAX];
     struct invariant_pause pause;
     struct invariant_linger unacked, unobeyed;
@@ -93,7 +96,9 @@ enum invariant_turn { INVARIANT_TURN_NONE, INVARIANT_TURN_ROUND, INVARIANT_TURN_
 /* A turn of the clock: begins a round when one is due and the ledger says the gate is armed (also
  * scheduled, also paused; not closed). `reachable`: Redis has a usable connection. ROUND: go on
  * with round.step. LOST: Redis has been out of reach for INVARIANT_UNREACHABLE_TURNS turns: alarm
- * G. Turns are counted, not clocked, so that a checker that was stopped itself accuses nobody. */
+ * G. Turns are counted, not clocked, so that a checker that was stopped itself accuses nobody; nor
+ * does one that does not hear the ledger either, being cut off itself: the lease closes the gate.
+ */
 enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_sale *view,
                                    struct tg_mono now, bool reachable);
 

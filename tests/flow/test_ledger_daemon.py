@@ -47,23 +47,6 @@ class Book:
     def start(self, name="ledger", **options):
         self.stack.start_daemon("ledger", name, **options)
 
-    def kill_postgres(self):
-        """kill -9; then waits for its orphans, which hold the shared memory until they notice."""
-        self.stack.kill("postgres")
-        home = os.path.realpath(f"{self.stack.run}/postgres/data")
-
-        def orphans():
-            found = []
-            for name in filter(str.isdigit, os.listdir("/proc")):
-                with contextlib.suppress(OSError):
-                    found += [name] if os.readlink(f"/proc/{name}/cwd") == home else []
-            return found
-        eventually(lambda: orphans() == [], 20, "PostgreSQL is gone")
-        # Where init reaps nobody, the dead one's number still looks alive to the next one.
-        for lock in (f"{home}/postmaster.pid", f"{self.stack.run}/postgres/socket/.s.PGSQL.5432.lock"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(lock)
-
     def client(self):
         return Client(self.stack.env["TIDEGATE_LEDGER_POSTGRES_URL"])
 
@@ -174,7 +157,7 @@ def test_it_ends_before_a_schema_it_does_not_know(empty_book):
 
 def test_a_ledger_without_postgres_says_so_and_comes_back(book):
     sale = book.open_sale()
-    book.kill_postgres()
+    book.stack.crash_postgres()
     eventually(lambda: book.stack.admin("ledger", "/readyz")[0] == 503, what="not ready")
     assert book.stack.admin("ledger", "/livez")[0] == 200
     assert book.record(sale, 0).reason == "try_again"
@@ -272,7 +255,7 @@ def test_no_recorded_answer_without_its_row_however_postgres_dies(book):
     for _ in range(4):
         before = len(told)
         eventually(lambda seen=before: len(told) > seen + 30, 30, "holds are recorded")
-        book.kill_postgres()
+        book.stack.crash_postgres()
         book.stack.start_postgres()
     stop.set()
     for thread in threads:

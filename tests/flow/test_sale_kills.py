@@ -31,18 +31,6 @@ def rush_through(shop, break_it, units=UNITS, count=UNITS + 40, hold="10m"):
     return sale, rush
 
 
-def processes_in(folder):
-    """Processes whose working folder this is: a killed postmaster's backends end a moment after it."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/cwd") == folder:
-                found.append(int(pid))
-        except OSError:
-            continue
-    return found
-
-
 @pytest.mark.parametrize("daemon", ["ledger", "reserve", "sweeper", "invariant", "queue", "admission", "edge"])
 def test_a_killed_daemon_loses_nothing(hardy, daemon):
     def kill_and_restart():
@@ -105,12 +93,7 @@ def test_nats_frozen_and_thawed(hardy):
 
 def test_postgres_killed_and_restarted(hardy):
     def crash():
-        hardy.stack.kill("postgres", signal.SIGKILL)
-        home = os.path.realpath(f"{hardy.stack.run}/postgres/data")
-        eventually(lambda: not processes_in(home), 10, "its orphans have ended")
-        # Where no init reaps orphans the dead postmaster stays a zombie, which its successor would take for alive.
-        for lock in (f"{home}/postmaster.pid", f"{hardy.stack.run}/postgres/socket/.s.PGSQL.5432.lock"):
-            os.unlink(lock)
+        hardy.stack.crash_postgres()
         hardy.stack.start_postgres()
     sale, rush = rush_through(hardy, crash)
     judge(hardy, sale, rush, UNITS)

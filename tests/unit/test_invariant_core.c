@@ -28,8 +28,10 @@ static int fresh(void **state)
     return 0;
 }
 
+/* The ledger was heard just now. */
 static enum invariant_turn turn(int64_t now_ms, bool reachable)
 {
+    view.heard.ms = now_ms;
     return invariant_turn(&sale, &view, (struct tg_mono){now_ms}, reachable);
 }
 
@@ -177,6 +179,39 @@ static void redis_is_lost_after_two_turns_in_a_row(void **state)
     assert_int_equal(turn(3000, false), INVARIANT_TURN_NONE);
     assert_int_equal(turn(4000, false), INVARIANT_TURN_LOST);
     assert_int_equal(turn(5000, false), INVARIANT_TURN_LOST);
+}
+
+static enum invariant_turn deaf_turn(int64_t now_ms, bool reachable)
+{
+    return invariant_turn(&sale, &view, (struct tg_mono){now_ms}, reachable);
+}
+
+static void a_checker_that_is_cut_off_accuses_nobody(void **state)
+{
+    assert_int_equal(turn(1000, true), INVARIANT_TURN_ROUND);
+    invariant_rest(&sale);
+    assert_int_equal(deaf_turn(2000, false), INVARIANT_TURN_NONE); /* counts: it may be Redis */
+    for (int64_t now_ms = 3000; now_ms <= 20000; now_ms += 1000) {
+        assert_int_equal(deaf_turn(now_ms, false), INVARIANT_TURN_NONE);
+    }
+    /* The bus is back first; Redis needs a moment longer. */
+    for (int64_t now_ms = 21000; now_ms <= 24000; now_ms += 1000) {
+        assert_int_equal(turn(now_ms, false), INVARIANT_TURN_NONE);
+    }
+    assert_int_equal(turn(25000, true), INVARIANT_TURN_ROUND);
+    invariant_rest(&sale);
+    /* Redis alone is gone: lost as ever. */
+    assert_int_equal(turn(26000, false), INVARIANT_TURN_NONE);
+    assert_int_equal(turn(27000, false), INVARIANT_TURN_LOST);
+}
+
+static void a_redis_that_stays_away_after_a_cut_is_lost(void **state)
+{
+    assert_int_equal(deaf_turn(5000, false), INVARIANT_TURN_NONE);
+    for (int64_t now_ms = 6000; now_ms <= 10000; now_ms += 1000) {
+        assert_int_equal(turn(now_ms, false), INVARIANT_TURN_NONE);
+    }
+    assert_int_equal(turn(11000, false), INVARIANT_TURN_LOST);
 }
 
 static void a_checker_that_was_stopped_accuses_nobody(void **state)
@@ -332,6 +367,8 @@ int main(void)
         cmocka_unit_test_setup(a_torn_log_does_not_hide_the_rest, fresh),
         cmocka_unit_test_setup(a_new_epoch_starts_its_log_anew, fresh),
         cmocka_unit_test_setup(redis_is_lost_after_two_turns_in_a_row, fresh),
+        cmocka_unit_test_setup(a_checker_that_is_cut_off_accuses_nobody, fresh),
+        cmocka_unit_test_setup(a_redis_that_stays_away_after_a_cut_is_lost, fresh),
         cmocka_unit_test_setup(a_checker_that_was_stopped_accuses_nobody, fresh),
         cmocka_unit_test_setup(a_sale_not_watched_forgets_that_redis_was_away, fresh),
         cmocka_unit_test_setup(a_pause_is_repeated_until_the_ledger_shows_it, fresh),

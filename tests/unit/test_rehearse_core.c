@@ -240,6 +240,11 @@ static void an_old_pass_is_renewed_and_a_lapsed_hold_bought_anew(void **state)
     assert_int_equal(hear(&buyer, refused(REHEARSE_ASK_RESERVE, TG_REASON_PASS_USED)),
                      REHEARSE_DO_SLEEP);
     assert_int_equal(buyer.state, REHEARSE_ASKING); /* the pass of a later minute opens the place */
+    assert_int_equal(rehearse_wake(&buyer).what, REHEARSE_DO_STATUS);
+    assert_int_equal(hear(&buyer, said(REHEARSE_SAID_ADMITTED)), REHEARSE_DO_RESERVE);
+    assert_int_equal(hear(&buyer, refused(REHEARSE_ASK_RESERVE, TG_REASON_LIMIT_REACHED)),
+                     REHEARSE_DO_SLEEP); /* the gate has not obeyed the verdict yet */
+    assert_int_equal(buyer.state, REHEARSE_ASKING);
 }
 
 static void paying_too_late_is_no_failure(void **state)

@@ -322,7 +322,9 @@ static struct rehearse_action hear_refusal(struct rehearse_buyer *buyer,
     if (reason == TG_REASON_PASS_EXPIRED) {
         return go(buyer, REHEARSE_ASKING, REHEARSE_DO_STATUS);
     }
-    if (reason == TG_REASON_PASS_USED && buyer->attempt > 0) {
+    /* His lapsed hold is over by the ledger's word; the gate may not have obeyed it yet. */
+    if ((reason == TG_REASON_PASS_USED || reason == TG_REASON_LIMIT_REACHED) &&
+        buyer->attempt > 0) {
         return rest(buyer, REHEARSE_ASKING, PLACE_USED_MS, dice);
     }
     if (reason == TG_REASON_RESERVATION_EXPIRED || reason == TG_REASON_RESERVATION_CANCELLED) {

@@ -146,6 +146,7 @@ static int play(const struct rehearse_options *options, PGconn *ledger, struct r
         rehearse_client_counts(crowd.shop, &result.shop);
         rehearse_client_counts(crowd.fetch, &result.fetch);
         rehearse_crowd_hang_up(&crowd);
+        PQreset(ledger); /* it has been idle for as long as the sale: the server may be another */
         error = settle(&loop, &settling);
     }
     rehearse_cpu_read(options->run, &result.cpu);

@@ -50,6 +50,14 @@ def wait_for(what, condition, seconds=READY_S):
     raise StackError(f"{what}: not so after {seconds} s")
 
 
+def working_folder(pid):
+    """Where a process works; None when there is no such process."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return None
+
+
 def newest_postgres():
     """The folder of the newest packaged PostgreSQL server."""
     base = "/usr/lib/postgresql"
@@ -203,6 +211,19 @@ class Stack:
         if not self.psql("SELECT 1 FROM pg_database WHERE datname = 'tidegate'", "postgres"):
             self.psql("CREATE DATABASE tidegate", "postgres")
 
+    def crash_postgres(self):
+        """kill -9 of PostgreSQL; its orphans hold the shared memory until they notice, a moment later."""
+        self.kill("postgres")
+        home, sockets = os.path.realpath(f"{self.run}/postgres/data"), f"{self.run}/postgres/socket"
+
+        def gone():
+            return not [name for name in filter(str.isdigit, os.listdir("/proc")) if working_folder(name) == home]
+        wait_for("PostgreSQL is gone", gone)
+        # Where no init reaps orphans the dead postmaster stays a zombie, which its successor would take for alive.
+        for lock in (f"{home}/postmaster.pid", f"{sockets}/.s.PGSQL.5432.lock"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(lock)
+
     def psql(self, sql, database="tidegate", check=True):
         """Runs one statement, returns its rows as text; None when it failed and check is off."""
         done = subprocess.run(["psql", "-X", "-q", "-At", "-h", f"{self.run}/postgres/socket", "-U", "tidegate", "-d", database,
@@ -223,22 +244,22 @@ class Stack:
 
     # -- daemons ---------------------------------------------------------------------------------------------------
 
-    def start_daemon(self, daemon, name=None, env=None, ready=True):
-        """Starts a daemon under a name (its class by default) and waits until it is ready."""
+    def start_daemon(self, daemon, name=None, env=None, ready=True, through=()):
+        """Starts a daemon under a name (its class by default), through a command if given, and waits until it is ready."""
         name = name or daemon
         if not os.path.exists(f"{self.bin}/tidegate-{daemon}"):
             raise StackError(f"{self.bin}/tidegate-{daemon} is not built: run tools/dev build")
         port_name = f"TIDEGATE_{name.upper().replace('-', '_')}_ADMIN_PORT"
         port = self.env.setdefault(port_name, str(free_port()))
         own = {f"TIDEGATE_{daemon.upper()}_ADMIN_PORT": port, "TIDEGATE_INSTANCE": f"{name}-{os.urandom(3).hex()}", **(env or {})}
-        self.spawn(name, [f"{self.bin}/tidegate-{daemon}"], own)
+        self.spawn(name, [*through, f"{self.bin}/tidegate-{daemon}"], own)
         if ready:
             self.wait_ready(name)
 
     def admin(self, name, path):
         """(status, text) of a daemon's admin port; (0, why) when it does not answer."""
-        port = int(self.env[f"TIDEGATE_{name.upper().replace('-', '_')}_ADMIN_PORT"])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        setting = f"TIDEGATE_{name.upper().replace('-', '_')}_ADMIN"
+        connection = http.client.HTTPConnection(self.env.get(f"{setting}_HOST", "127.0.0.1"), int(self.env[f"{setting}_PORT"]), timeout=2)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
