@@ -11,9 +11,9 @@ function(tidegate_daemon)
     target_link_libraries(tidegate-${arg_NAME} PRIVATE tidegate_${arg_NAME})
 endfunction()
 
-# tidegate_unit_test(NAME SOURCE LINK...): a cmocka program, run by ctest.
+# tidegate_unit_test(NAME SOURCE LINK...): a cmocka program, run by ctest; CMOCKA_TEST_FILTER=name runs one test of it.
 function(tidegate_unit_test name source)
-    add_executable(${name} ${source})
+    add_executable(${name} ${source} ${CMAKE_SOURCE_DIR}/tests/unit/named_test.c)
     target_link_libraries(${name} PRIVATE ${ARGN} tidegate_pure tidegate_options PkgConfig::CMOCKA)
     add_test(NAME ${name} COMMAND ${name})
 endfunction()

@@ -173,8 +173,8 @@ PROTOCOL = (
               "    case RESERVE_RECORDED_UNKNOWN:\n        grant(flow, script, ledger);", ("unit index", "buyers", "C0")),
     simulated("protocol", "sweeper: reports whatever it asked", "services/sweeper/core.c", "        switch (result->obedience) {\n",
               "        switch (SWEEPER_DONE) {\n", ("unit index", "buyers", "C0")),
-    simulated("protocol", "gate: obeys every epoch", f"{LUA}/release.lua", "if ctl[1] ~= ARGV[1] or ctl[2] ~= ARGV[2] then",
-              "if not ctl[1] then", ("unit index", "C0")),
+    simulated("protocol", "gate: what is settled stays held", f"{LUA}/settle.lua", "call('HDEL', KEYS[3], reservation)\n", "",
+              ("unit index", "C0")),
 )
 
 TOKEN = (
@@ -204,14 +204,16 @@ QUEUE = (
          "queue_core::case_17_numbers_are_never_given_twice"),
     code("queue", "no gap after a takeover", "services/queue/core_line.c",
          "    brain->gap_to = brain->gap_from + (brain->evidence ? gap_of(brain, now) : 0);\n", "    brain->gap_to = brain->gap_from;\n",
-         "queue_takeover::property", folder="prop"),
+         "queue_core::a_takeover_leaves_room_for_leases_nobody_told_of"),
     code("queue", "moves on unknown stock", "services/queue/core_pace.c", "           queue_stock_fresh(brain, now) && ", "           ",
          "queue_core::it_stops_when_the_stock_is_unknown"),
     code("queue", "saves up what was blocked", "services/queue/core_pace.c",
          "    brain->credit_micro = people < due ? 0 : brain->credit_micro - people * MICRO;\n", "    brain->credit_micro -= people * MICRO;\n",
          "queue_core::it_never_passes_the_next_index_and_saves_nothing_up"),
-    code("queue", "an old brain goes on", "lib/pure/term.c", "    if (tg_term_speaks(term)) {\n        stand_by(term, now);\n    }\n", "",
-         "pure_term::a_higher_number_makes_the_active_one_step_down", cheap=True),
+    code("queue", "an old brain goes on", "lib/pure/term.c", "    term->number = number;\n    stand_by(term, now);\n    return true;",
+         "    term->number = number;\n    return true;", "pure_term::a_higher_number_makes_the_active_one_step_down", cheap=True),
+    code("queue", "an old brain learns and goes on", "lib/pure/term.c", "    if (tg_term_speaks(term)) {\n        stand_by(term, now);\n    }\n", "",
+         "queue_takeover::property", folder="prop"),
     code("queue", "a thawed brain goes on", "lib/pure/term.c", "    if (now.ms - sure.ms > TG_TERM_UNSURE_MS) {\n", "    if (false) {\n",
          "pure_term::frozen_it_steps_down_before_anything_else"),
     code("queue", "admits at the watermark", "services/admission/core_judge.c", "return rank < brain->board.watermark ?",
@@ -252,7 +254,8 @@ CHECKER = (
     code("invariant", "a pause is said once", "services/invariant/core.c", "    pause->next.ms = now.ms + INVARIANT_PAUSE_EVERY_MS;\n",
          "    pause->wanted = false;\n", "invariant_core::a_pause_is_repeated_until_the_ledger_shows_it"),
     simulated("invariant", "A: a deleted hold, simulated", "services/invariant/core_check.c",
-              "        if (!entry || !(entry->places & anywhere)) {\n", "        if (false) {\n", ("C0",)),
+              "        if (!entry || !(entry->places & anywhere)) {\n", "        if (!entry) {\n            continue;\n        }\n"
+              "        if (!(entry->places & anywhere)) {\n", ("C0",)),
 )
 
 MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + CHECKER
@@ -262,6 +265,10 @@ BACKSTOPS = {
     "unit index": (
         Patch(f"{SQL}/0001_tables.sql", "CREATE UNIQUE INDEX holdings_one_owner", "CREATE INDEX holdings_one_owner"),
         Patch("tests/sim/ledger.c", "            taken(ledger, hold, unit, false)) {", "            false) {"),
+    ),
+    "slot index": (
+        Patch(f"{SQL}/0001_tables.sql", "CREATE UNIQUE INDEX holdings_one_slot", "CREATE INDEX holdings_one_slot"),
+        Patch("tests/sim/ledger.c", "unit->slot >= ledger->limit || taken(ledger, hold, unit, true)", "unit->slot >= ledger->limit"),
     ),
     # The limit then rests on the ledger's slots alone, which is what the simulator's oracles must be told.
     "buyers": (
@@ -282,6 +289,7 @@ CHECKS = {
     "unit index": ("tests/sim::schedules", "tests/flow/test_ledger_sql.py::test_tombstones_racing_records_leave_one_truth_each",
                    "tests/flow/test_ledger_sql.py::test_case_14_many_reasons_to_give_back_one_unit",
                    "tests/flow/test_sweeper_lapse.py::test_a_lapsed_unit_is_sold_once_more_and_to_one"),
+    "slot index": ("tests/sim::schedules", "tests/flow/test_ledger_sql.py::test_case_14_many_reasons_to_give_back_one_unit"),
     "buyers": ("tests/sim::schedules", "tests/flow/test_gate_scripts.py::test_replay_comes_before_everything_else",
                "tests/flow/test_sweeper_lapse.py::test_cancelled_and_returned_units_come_back"),
     "C0": ("tests/sim::schedules", "tests/flow/test_gate_scripts.py::test_units_are_distinct_until_none_is_left",
@@ -292,5 +300,5 @@ CHECKS = {
 PROTOCOL_SIMULATED = ("no_tombstone", "no_fence", "no_tombstone_fence", "release_without_verdict", "new_id_on_retry", "obey_any_epoch",
                       "obey_foreign_gate", "expire_early", "confirm_late", "load_live_only", "answer_before_commit", "no_replay", "no_bit",
                       "no_seal", "no_place", "release_keeps_row", "release_no_return", "settle_no_count")
-SIM_MUTANTS = {"unit index": PROTOCOL_SIMULATED, "C0": PROTOCOL_SIMULATED,
+SIM_MUTANTS = {"unit index": PROTOCOL_SIMULATED, "C0": PROTOCOL_SIMULATED, "slot index": ("no_limit", "no_place", "no_replay", "new_id_on_retry"),
                "buyers": tuple(name for name in PROTOCOL_SIMULATED if name != "no_bit")}  # breaks the way of buyers who are new

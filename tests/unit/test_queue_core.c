@@ -391,6 +391,20 @@ static void a_standby_says_nothing(void **state)
     assert_int_equal(bench.boards, 0);
 }
 
+/* The brain before leased blocks that no board and no edge has told of. */
+static void a_takeover_leaves_room_for_leases_nobody_told_of(void **state)
+{
+    struct queue_event event;
+    presence(&event);
+    event.presence.board_term = 1;
+    event.presence.index_end = 100;
+    bench_feed(&bench, &event);
+    bench_run(&bench, BENCH_ACTIVE_MS);
+    bench_lease(&bench, "edge-a", 1);
+    assert_int_equal(bench.grant.reason, TG_REASON_NONE);
+    assert_true(bench.grant.first >= 100 + QUEUE_GAP_MIN);
+}
+
 /* ---- generations ---- */
 
 /* case-17: a sale created anew under the same name starts from nothing; old numbers do not come
@@ -472,6 +486,7 @@ int main(void)
         cmocka_unit_test_setup(the_last_free_unit_gone_is_told_at_once, begin_active),
         cmocka_unit_test_setup(indexes_without_a_ticket_are_not_counted_as_waiting, begin_active),
         cmocka_unit_test_setup(a_lost_block_does_not_hide_people, begin_active),
+        cmocka_unit_test_setup(a_takeover_leaves_room_for_leases_nobody_told_of, begin),
         cmocka_unit_test_setup(case_17_a_new_generation_starts_anew, begin_active),
         cmocka_unit_test_setup(case_17_numbers_are_never_given_twice, begin_active),
     };

@@ -170,6 +170,7 @@ def checks(tally, full):
     run_style(tally, style.CHECKS)
     sources = style.tracked(".c", ".h")
     tally.command("format", ["clang-format", "--dry-run", "-Werror", *sources])
+    tally.command("mutants fit", [PYTHON, "tests/mutants/run.py", "--list"])
     tally.command("documents fresh", [PYTHON, "tools/docs/generate.py", "--check"])
     if build(tally, "release"):
         run_style(tally, style.BINARY_CHECKS)
