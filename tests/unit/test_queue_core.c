@@ -395,6 +395,7 @@ static void a_standby_says_nothing(void **state)
 static void a_takeover_leaves_room_for_leases_nobody_told_of(void **state)
 {
     struct queue_event event;
+    bench_run(&bench, 100);
     presence(&event);
     event.presence.board_term = 1;
     event.presence.index_end = 100;
