@@ -85,12 +85,12 @@ def compensations(shop, sale):
 
 def test_case_13_paid_in_time_heard_late(shop):
     """A payment that begins asks for its time first; one that did not and is heard of too late goes back once."""
-    sale = shop.sale(units=2, hold="3s", grace="1s")
+    sale = shop.sale(units=2, hold="8s", grace="1s")
     begun = shop.win(sale)[3].json["reservationId"]
     unheard = shop.win(sale)[3].json["reservationId"]
     assert shop.extend(begun).status == 200
     late = f"pay-{uuid.uuid4().hex}"
-    eventually(lambda: unheard in shop.gate(sale, "released"), 15, "the deadline of both is over and the unit is back")
+    eventually(lambda: unheard in shop.gate(sale, "released"), 25, "the deadline of both is over and the unit is back")
     assert shop.confirm(begun).status == 200
     new_owner = shop.win(sale)[3].json
     assert new_owner["units"] == shop.http("GET", f"/reservations/{unheard}", None, {"Authorization": f"Bearer {shop.service}"}).json["units"]
@@ -109,7 +109,7 @@ def test_case_13_paid_in_time_heard_late(shop):
 @pytest.mark.parametrize("skew", ["-10m", "+10m"])
 def test_case_08_no_daemons_clock_decides_about_a_hold(own_shop, skew):
     shop = own_shop
-    sale = shop.sale(units=2, hold="4s", grace="1s")
+    sale = shop.sale(units=2, hold="8s", grace="1s")
     library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")[0]
     for daemon in ("edge", "reserve", "ledger", "sweeper"):
         shop.stack.kill(daemon)
@@ -120,8 +120,8 @@ def test_case_08_no_daemons_clock_decides_about_a_hold(own_shop, skew):
     for answer in (paid, lapsing):
         assert answer["expiresAt"].endswith("Z")
         left = datetime.datetime.fromisoformat(answer["expiresAt"].replace("Z", "+00:00")).timestamp() - time.time()
-        assert -10 < left <= 4
-    eventually(lambda: lapsing["reservationId"] in shop.gate(sale, "released"), 20, "the other one lapsed")
+        assert -30 < left <= 8
+    eventually(lambda: lapsing["reservationId"] in shop.gate(sale, "released"), 30, "the other one lapsed")
     early = shop.ledger("SELECT ended_at < expires_at + interval '1 second' FROM tidegate.reservations WHERE id = %s", lapsing["reservationId"])
     assert early == [(False,)]
     shop.referee(sale)

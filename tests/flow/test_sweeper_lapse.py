@@ -154,7 +154,7 @@ def test_case_14_a_verdict_that_is_not_carried_yet_comes_back_once(own_shop, bet
 
 
 def test_case_07_who_waits_is_let_in_when_a_unit_comes_back(shop):
-    sale = shop.sale(units=1, hold="3s", grace="1s")
+    sale = shop.sale(units=1, hold="8s", grace="1s")
     held = shop.win(sale)[3].json["reservationId"]
     eventually(lambda: shop.board(sale).get("notice") == "all_held", 5, "the board says that all units are held")
     waiter = shop.buyer()
@@ -165,7 +165,7 @@ def test_case_07_who_waits_is_let_in_when_a_unit_comes_back(shop):
         answer = waiter.status(sale).json
         seen.add(answer["state"])
         return answer.get("admissionToken")
-    admission = eventually(admitted, 20, "the waiter is let in")
+    admission = eventually(admitted, 30, "the waiter is let in")
     assert seen <= {"waiting", "admitted"}  # never sold out while a hold may still lapse
     eventually(lambda: waiter.reserve(sale, admission).status == 201, 15, "and gets the unit")
     assert state_of(shop, held)[0] == "expired"
