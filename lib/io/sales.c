@@ -152,3 +152,8 @@ bool tg_sales_known(const struct tg_sales *sales)
 {
     return sales->known;
 }
+
+enum tg_reason tg_sales_missing(const struct tg_sales *sales)
+{
+    return tg_sales_known(sales) ? TG_REASON_SALE_UNKNOWN : TG_REASON_TRY_AGAIN;
+}

@@ -42,6 +42,9 @@ size_t tg_sales_count(const struct tg_sales *sales);
 struct tg_sale *tg_sales_at(struct tg_sales *sales, size_t index);
 /* ledger.sales answered at least once. */
 bool tg_sales_known(const struct tg_sales *sales);
+/* What to tell of a sale that is not here: SALE_UNKNOWN, or TRY_AGAIN while not all are known: who
+ * has just started cannot deny one. */
+enum tg_reason tg_sales_missing(const struct tg_sales *sales);
 
 /* Signature (key may say this kind), expiry, sale name. 0, or TG_ERR_FORGED, TG_ERR_MALFORMED,
  * TG_ERR_RANGE (expired). On success *out_command is to be freed with

@@ -91,7 +91,7 @@ static void on_ask(void *context, struct tg_bus_incoming *take_incoming)
     const char *sale_name = tg_bus_sale(take_incoming);
     int index = tg_brains_find(&service->brains, sale_name);
     const struct tg_sale *sale = tg_sales_find(service->brains.sales, sale_name);
-    struct admission_answer answer = {.reason = TG_REASON_SALE_UNKNOWN};
+    struct admission_answer answer = {.reason = tg_sales_missing(service->brains.sales)};
     struct admission_event event;
     enum tg_reason fault = admission_wire_ask(
         sale_name, (const Tidegate__V1__PassRequest *)tg_bus_body(take_incoming), &event);

@@ -90,7 +90,7 @@ void edge_handle(void *context, struct tg_http_exchange *exchange)
     } else if (!method_fits(&request)) {
         edge_refuse_reason(&request, TG_REASON_METHOD_NOT_ALLOWED);
     } else if (request.target.sale[0] != '\0' && request.sale == NULL) {
-        edge_refuse_reason(&request, TG_REASON_SALE_UNKNOWN);
+        edge_refuse_reason(&request, tg_sales_missing(request.edge->sales));
     } else if (request.method == TG_HTTP_HEAD && row->personal) {
         const struct edge_reply nothing = {.status = 200, .content_type = EDGE_JSON};
         edge_answer(&request, &nothing);

@@ -172,6 +172,9 @@ static void check_g(const struct invariant_facts *facts, struct invariant_judgem
     if (!facts->server.primary) {
         fail(judgement, INVARIANT_CHECK_G, "Redis is not a primary", NULL);
     }
+    if (facts->server.evicts) {
+        fail(judgement, INVARIANT_CHECK_G, "Redis may evict keys", NULL);
+    }
     for (uint32_t i = 0; i < facts->looked; i++) {
         const struct invariant_look *look = &facts->look1[i];
         if (!look->present || (look->readable && !look->armed)) {

@@ -91,6 +91,7 @@ struct invariant_server {
     char run_id[INVARIANT_SERVER_ID];
     char replication_id[INVARIANT_SERVER_ID];
     bool primary;
+    bool evicts; /* it may drop keys when it is out of memory */
 };
 
 /* What the snapshot says of the sale itself. */

@@ -12,9 +12,9 @@ extern const size_t invariant_look_lua_length;
 
 int invariant_gate_server(struct tg_kv *kv, const struct invariant_answer *answer)
 {
-    const char *const argv[] = {"INFO", "server", "replication"};
-    const size_t lengths[] = {4, 6, 11};
-    return tg_kv_command(kv, 3, argv, lengths, answer->on_reply, answer->context, answer->token);
+    const char *const argv[] = {"INFO", "server", "replication", "memory"};
+    const size_t lengths[] = {4, 6, 11, 6};
+    return tg_kv_command(kv, 4, argv, lengths, answer->on_reply, answer->context, answer->token);
 }
 
 /* The key's full name; its length is told by the return value. */

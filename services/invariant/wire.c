@@ -45,14 +45,16 @@ static bool info_field(const redisReply *reply, const char *name, char *out_valu
 
 int invariant_wire_server(const redisReply *reply, struct invariant_server *out_server)
 {
-    char role[16];
+    char role[16], policy[32];
     struct invariant_server server = {0};
     if (!is_text(reply) || !info_field(reply, "run_id", server.run_id, sizeof server.run_id) ||
         !info_field(reply, "master_replid", server.replication_id, sizeof server.replication_id) ||
-        !info_field(reply, "role", role, sizeof role)) {
+        !info_field(reply, "role", role, sizeof role) ||
+        !info_field(reply, "maxmemory_policy", policy, sizeof policy)) {
         return TG_ERR_MALFORMED;
     }
     server.primary = strcmp(role, "master") == 0;
+    server.evicts = strcmp(policy, "noeviction") != 0;
     *out_server = server;
     return 0;
 }

@@ -61,7 +61,7 @@ static void on_lease(void *context, struct tg_bus_incoming *take_incoming)
     struct queue_service *service = context;
     const char *sale = tg_bus_sale(take_incoming);
     int index = tg_brains_find(&service->brains, sale);
-    struct queue_grant grant = {.reason = TG_REASON_SALE_UNKNOWN};
+    struct queue_grant grant = {.reason = tg_sales_missing(service->brains.sales)};
     struct queue_event event;
     enum tg_reason fault = queue_wire_lease(
         sale, (const Tidegate__V1__LeaseRequest *)tg_bus_body(take_incoming), &event);

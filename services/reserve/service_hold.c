@@ -318,8 +318,7 @@ void reserve_hold_serve(void *context, struct tg_bus_incoming *take_incoming)
         (const Tidegate__V1__HoldRequest *)tg_bus_body(take_incoming);
     int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
     if (index < 0) {
-        refuse(take_incoming,
-               tg_sales_known(service->sales) ? TG_REASON_SALE_UNKNOWN : TG_REASON_TRY_AGAIN);
+        refuse(take_incoming, tg_sales_missing(service->sales));
         return;
     }
     const struct tg_sale *sale = tg_sales_at(service->sales, (size_t)index);

@@ -24,7 +24,7 @@ static enum tg_reason gate_of(struct reserve_service *service, int index, uint64
                               char seal[RESERVE_SEAL_BYTES], struct reserve_gate_name *out_gate)
 {
     if (index < 0) {
-        return tg_sales_known(service->sales) ? TG_REASON_SALE_UNKNOWN : TG_REASON_TRY_AGAIN;
+        return tg_sales_missing(service->sales);
     }
     const struct reserve_keys *keys = reserve_sale_keys(service, (uint32_t)index);
     if (keys == NULL || service->draining || !reserve_present_seal(service, seal)) {

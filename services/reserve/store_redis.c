@@ -163,13 +163,14 @@ static bool noeviction(const struct reserve_store *port)
     return server != NULL && server->noeviction;
 }
 
-bool reserve_redis_still(const char *info, const char *replication_id)
+bool reserve_redis_still(const char *info, const char *replication_id, bool noeviction)
 {
     static const char role[] = "\nrole:master\r\n", name[] = "\nmaster_replid:";
+    static const char policy[] = "\nmaxmemory_policy:noeviction\r\n";
     const char *at = strstr(info, name);
     size_t length = strlen(replication_id);
-    return strstr(info, role) != NULL && at != NULL &&
-           strncmp(at + sizeof name - 1, replication_id, length) == 0 &&
+    return strstr(info, role) != NULL && (strstr(info, policy) != NULL) == noeviction &&
+           at != NULL && strncmp(at + sizeof name - 1, replication_id, length) == 0 &&
            at[sizeof name - 1 + length] == '\r';
 }
 
@@ -179,17 +180,18 @@ static void on_checked(void *context, uint64_t token, int status, const redisRep
     const char *expected = replication_id(&store->port);
     store->checking = false;
     if (status == 0 && expected != NULL &&
-        (reply->type != REDIS_REPLY_STRING || !reserve_redis_still(reply->str, expected))) {
+        (reply->type != REDIS_REPLY_STRING ||
+         !reserve_redis_still(reply->str, expected, noeviction(&store->port)))) {
         tg_kv_reconnect(store->kv);
     }
 }
 
 static void check(struct reserve_store *port)
 {
-    static const char *const words[] = {"INFO", "replication"};
+    static const char *const words[] = {"INFO", "replication", "memory"};
     struct redis_store *store = (struct redis_store *)port;
     if (!store->checking) {
-        store->checking = tg_kv_command(store->kv, 2, words, NULL, on_checked, store, 0) == 0;
+        store->checking = tg_kv_command(store->kv, 3, words, NULL, on_checked, store, 0) == 0;
     }
 }
 

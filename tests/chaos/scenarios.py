@@ -209,14 +209,13 @@ def redis_evicts(ground, outcome, options):
     shop.redis.config_set("maxmemory-policy", "allkeys-lru")
     outcome.hits = 1
     eventually(lambda: shop.state(sale) == "paused", 15, f"{sale} is paused by the checker")
-    ground.restart("reserve", ready=False)
     eventually(lambda: "noeviction" in ground.stack.admin("reserve", "/readyz?verbose")[1], 15, "reserve is not ready and says why")
     second = shop.apply(units=5)
     resting(3)
     if shop.ledger("SELECT armed FROM tidegate.sales WHERE sale = %s", second)[0][0]:
         raise Failed("a gate was armed on a Redis that may evict it")
     shop.redis.config_set("maxmemory-policy", "noeviction")
-    ground.restart("reserve")
+    ground.whole()
     ground.rebuild(sale)
     judged(ground, sale, crowd, outcome, 300)
 

@@ -160,6 +160,8 @@ class Peers:
         self.nats.subscribe(PREFIX + subject, on_message)
 
     def on_sales(self, name, request, head):
+        if "sales" in self.quiet:
+            return None
         chosen = [s for n, s in sorted(self.sales.items()) if request.sale in ("", n)]
         return PB["ledger"].SalesReply(definitions=[s["definition"] for s in chosen], states=[self.state(s) for s in chosen], end=True)
 

@@ -117,6 +117,21 @@ def test_state_not_heard_is_paused(peers):
     eventually(lambda: peers.shop.http("POST", f"/sale/{name}/reserve").code == "sign_in_required", 6, "heard again")
 
 
+def test_an_edge_that_was_not_told_the_sales_yet_denies_none(peers, sale):
+    peers.quiet.update(("sales", "state"))
+    try:
+        peers.stack.kill("edge")
+        peers.stack.start_daemon("edge", ready=False)
+        eventually(lambda: peers.stack.admin("edge", "/livez")[0] == 200, 10, "the edge answers")
+        assert int(refused(reserve(peers, sale), 503, "try_again").headers["retry-after"]) >= 1
+        assert peers.shop.buyer("bob").ticket(sale).status == 503
+    finally:
+        peers.quiet.clear()
+    peers.stack.wait_ready("edge")
+    eventually(lambda: reserve(peers, sale).status == 201, 10, "it knows the sale")
+    refused(peers.shop.http("POST", "/sale/nobody/reserve"), 404, "sale_unknown")
+
+
 def test_a_pass_reaches_the_gate_whatever_the_state(peers):
     name = peers.sale("late", units=10)
     peers.answers["hold"] = peers.held(replayed=True)

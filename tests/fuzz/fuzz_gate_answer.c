@@ -155,7 +155,7 @@ static void check_texts(struct choice *choice)
     enum reserve_ending ending = reserve_redis_error(text, &reconnect);
     HOLDS(ending == RESERVE_NOT_RUN || ending == RESERVE_BROKEN);
     HOLDS(!reconnect || ending == RESERVE_NOT_RUN);
-    if (reserve_redis_still(text, "aaaaaaaa")) {
+    if (reserve_redis_still(text, "aaaaaaaa", false)) {
         HOLDS(strstr(text, "role:master") != NULL && strstr(text, ":aaaaaaaa\r") != NULL);
     }
 }

@@ -165,7 +165,7 @@ def seeds():
                           "error": b"\xff\0OOM command not allowed", "info": b"\xff\0# R\r\nrole:master\r\nmaster_replid:aaaaaaaa\r\n"}
     yield "gate_reply", {"look": b"\1" + resp([b"look", b"1764583200000", b"1", b"3", b"r" * 40, b"s" * 40, b"1", b"17", b"1", b"100", b"90", b"6", b"4", b"90"]),
                          "none": b"\0" + resp([b"none", b"1764583200000"]), "wrong": b"\0-WRONGTYPE Operation against a key\r\n",
-                         "info": b"\0" + resp(b"run_id:" + b"r" * 40 + b"\r\nrole:master\r\nmaster_replid:" + b"s" * 40 + b"\r\n"),
+                         "info": b"\0" + resp(b"run_id:" + b"r" * 40 + b"\r\nrole:master\r\nmaster_replid:" + b"s" * 40 + b"\r\nmaxmemory_policy:noeviction\r\n"),
                          "scan": b"\0" + resp([RESERVATION.encode(), RECORD, RESERVATION.encode(), ENDED, b"other", b"\0"]),
                          "log": b"\0" + resp([b"17-0", [b"kind", b"hold", b"reservation", RESERVATION.encode(), b"units", b"0:1,2;1:7",
                                                         b"stock_after", b"90", b"at_ms", b"1764583200000", b"source", b"reserve-a"]]),

@@ -242,6 +242,9 @@ static void another_redis_or_postgres_is_found(void **state)
     t.facts.server.primary = false;
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);
+    t.facts.server.evicts = true;
+    assert_alarm(INVARIANT_CHECK_G);
+    right_sale(NULL);
     SET_TEXT(t.look1[0].run_id, "other");
     assert_alarm(INVARIANT_CHECK_G);
     right_sale(NULL);

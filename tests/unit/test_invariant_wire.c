@@ -68,26 +68,30 @@ static void info_names_the_server(void **state)
     struct invariant_server server;
     assert_int_equal(
         invariant_wire_server(text("# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\n"
-                                   "master_replid:def\r\nmaster_replid2:000\r\n"),
+                                   "master_replid:def\r\nmaster_replid2:000\r\n"
+                                   "# Memory\r\nmaxmemory_policy:noeviction\r\n"),
                               &server),
         0);
     assert_string_equal(server.run_id, "abc");
     assert_string_equal(server.replication_id, "def");
     assert_true(server.primary);
-    assert_int_equal(
-        invariant_wire_server(text("run_id:abc\r\nrole:slave\r\nmaster_replid:def\r\n"), &server),
-        0);
+    assert_false(server.evicts);
+    assert_int_equal(invariant_wire_server(text("run_id:abc\r\nrole:slave\r\nmaster_replid:def\r\n"
+                                                "maxmemory_policy:allkeys-lru\r\n"),
+                                           &server),
+                     0);
     assert_false(server.primary);
-    assert_int_equal(invariant_wire_server(text("run_id:abc\r\nrole:master\r\n"), &server),
-                     TG_ERR_MALFORMED);
-    assert_int_equal(
-        invariant_wire_server(text("xrun_id:abc\r\nrole:master\r\nmaster_replid:def\r\n"), &server),
-        TG_ERR_MALFORMED);
-    assert_int_equal(invariant_wire_server(
-                         text("run_id:0123456789012345678901234567890123456789x\r\nrole:master\r\n"
-                              "master_replid:def\r\n"),
-                         &server),
-                     TG_ERR_MALFORMED);
+    assert_true(server.evicts);
+    static const char *const malformed[] = {
+        "run_id:abc\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n",
+        "run_id:abc\r\nrole:master\r\nmaster_replid:def\r\n",
+        "xrun_id:abc\r\nrole:master\r\nmaster_replid:def\r\nmaxmemory_policy:noeviction\r\n",
+        "run_id:0123456789012345678901234567890123456789x\r\nrole:master\r\nmaster_replid:def\r\n"
+        "maxmemory_policy:noeviction\r\n",
+    };
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        assert_int_equal(invariant_wire_server(text(malformed[i]), &server), TG_ERR_MALFORMED);
+    }
 }
 
 static void a_look_is_read_whole(void **state)
