@@ -46,6 +46,10 @@ const char *tg_http_query(const struct tg_http_exchange *exchange); /* "" when n
  * came. */
 const char *tg_http_header(const struct tg_http_exchange *exchange, const char *name,
                            unsigned *out_count);
+/* The same when it may come in several lines: line `which`, from 0 in order of arrival; NULL
+ * beyond. */
+const char *tg_http_header_line(const struct tg_http_exchange *exchange, const char *name,
+                                unsigned which);
 const uint8_t *tg_http_body(const struct tg_http_exchange *exchange, size_t *out_length);
 /* Peer address as text without port. */
 const char *tg_http_peer(const struct tg_http_exchange *exchange);

@@ -469,6 +469,18 @@ const char *tg_http_header(const struct tg_http_exchange *exchange, const char *
     return tg_http_head_find(&exchange->head, exchange->text, name, out_count);
 }
 
+const char *tg_http_header_line(const struct tg_http_exchange *exchange, const char *name,
+                                unsigned which)
+{
+    const struct tg_http_head *head = &exchange->head;
+    for (uint16_t i = 0; i < head->header_count; i++) {
+        if (strcmp(exchange->text + head->headers[i].name, name) == 0 && which-- == 0) {
+            return exchange->text + head->headers[i].value;
+        }
+    }
+    return NULL;
+}
+
 const uint8_t *tg_http_body(const struct tg_http_exchange *exchange, size_t *out_length)
 {
     *out_length = exchange->body.stored;

@@ -3,6 +3,7 @@
 
 #include "lib/io/http_problem.h"
 #include "lib/io/now.h"
+#include "services/edge/limit.h"
 
 #include <assert.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static void write_retry_after(struct edge_writer *headers, const struct edge_pro
     }
 }
 
-/* RFC 9110 11.6.1: a 401 names the scheme; 15.5.6: a 405 names the methods. */
+/* RFC 9110 11.6.1: a 401 names the scheme; 15.5.6: a 405 names the methods; a 429 the rate. */
 static void write_required_headers(const struct edge_request *request, int status,
                                    struct edge_writer *headers)
 {
@@ -78,6 +79,8 @@ static void write_required_headers(const struct edge_request *request, int statu
         edge_write(headers, edge_route_row(request->target.route)->post
                                 ? "Allow: POST, OPTIONS\r\n"
                                 : "Allow: GET, HEAD, OPTIONS\r\n");
+    } else if (status == 429) {
+        edge_limit_headers(request->edge, headers);
     }
 }
 

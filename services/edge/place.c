@@ -2,6 +2,7 @@
 #include "services/edge/place.h"
 
 #include "lib/io/now.h"
+#include "services/edge/limit.h"
 
 #include <string.h>
 
@@ -95,11 +96,15 @@ enum tg_reason edge_take_place(struct edge_request *request, struct edge_place *
         return TG_REASON_SIGN_IN_REQUIRED;
     }
     enum edge_state state = edge_state(&request->view, request->now);
-    if (!keep_shown(request, &caller, &shown, out_place, &reason)) {
-        if (state == EDGE_CLOSED || state == EDGE_SOLD_OUT) {
-            return state == EDGE_CLOSED ? TG_REASON_SALE_CLOSED : TG_REASON_SOLD_OUT;
-        }
-        reason = mint(request, &caller, out_place);
+    if (keep_shown(request, &caller, &shown, out_place, &reason)) {
+        reason = reason == TG_REASON_NONE ? edge_limit_holder(request, &out_place->ticket.holder)
+                                          : reason;
+    } else if (state == EDGE_CLOSED || state == EDGE_SOLD_OUT) {
+        return state == EDGE_CLOSED ? TG_REASON_SALE_CLOSED : TG_REASON_SOLD_OUT;
+    } else {
+        reason = caller.kind == EDGE_CALLER_BUYER ? edge_limit_holder(request, &caller.user)
+                                                  : edge_limit_address(request);
+        reason = reason == TG_REASON_NONE ? mint(request, &caller, out_place) : reason;
     }
     if (reason == TG_REASON_NONE) {
         edge_place_stand(request, out_place);

@@ -4,6 +4,7 @@
 #include "lib/io/bus.h"
 #include "services/edge/credentials.h"
 #include "services/edge/demand.h"
+#include "services/edge/limit.h"
 #include "services/edge/purchase.h"
 
 #include <string.h>
@@ -151,6 +152,9 @@ void edge_reservation(struct edge_request *request)
         caller.kind == EDGE_CALLER_SERVICE || (!service_only && caller.kind == EDGE_CALLER_BUYER);
     if (reason == TG_REASON_NONE && !known) {
         reason = service_only ? TG_REASON_CREDENTIAL_REQUIRED : TG_REASON_SIGN_IN_REQUIRED;
+    }
+    if (reason == TG_REASON_NONE && caller.kind == EDGE_CALLER_BUYER) {
+        reason = edge_limit_holder(request, &caller.user);
     }
     if (reason == TG_REASON_NONE && request->target.reservation[0] == '\0') {
         reason = TG_REASON_RESERVATION_UNKNOWN;

@@ -7,6 +7,7 @@
 #include "lib/io/failpoint.h"
 #include "services/edge/credentials.h"
 #include "services/edge/demand.h"
+#include "services/edge/limit.h"
 #include "services/edge/purchase.h"
 
 #include <string.h>
@@ -253,6 +254,11 @@ void edge_reserve(struct edge_request *request)
     bool signed_in = wish.caller.kind == EDGE_CALLER_BUYER;
     if (wish.pass_text == NULL || !signed_in) {
         refuse_from_memory(request, signed_in, EDGE_PASS_NONE);
+        return;
+    }
+    reason = edge_limit_holder(request, &wish.caller.user);
+    if (reason != TG_REASON_NONE) {
+        edge_refuse_reason(request, reason);
         return;
     }
     if (!read_wish(request, &wish)) {

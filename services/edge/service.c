@@ -6,6 +6,7 @@
 #include "lib/io/keys.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
+#include "services/edge/limit.h"
 #include "services/edge/page.h"
 #include "services/edge/wire.h"
 
@@ -212,6 +213,9 @@ int edge_check(void *context)
         error = read_user_header(edge);
     }
     if (error == 0) {
+        error = edge_limits_read(edge);
+    }
+    if (error == 0) {
         error = edge_page_load(edge->settings.page);
     }
     return error == 0 ? read_keys(edge) : error;
@@ -294,6 +298,8 @@ void edge_stop(void *context)
     edge->server = tg_http_free(edge->server);
     edge->sales = tg_sales_free(edge->sales);
     edge_page_free();
+    free(edge->limits);
+    edge->limits = NULL;
     free(edge->origin_text);
     edge->origin_text = NULL;
 }

@@ -9,7 +9,9 @@
 #include "lib/io/jwt.h"
 #include "lib/io/metrics.h"
 #include "lib/io/sales.h"
+#include "lib/pure/client.h"
 #include "lib/pure/pass.h"
+#include "lib/pure/rate.h"
 #include "services/edge/core.h"
 #include "services/edge/routes.h"
 #include "services/edge/settings.h"
@@ -52,6 +54,13 @@ struct edge_sale {
     uint64_t passes_asked; /* since the last presence */
 };
 
+/* Who asked how often; limit.c. */
+struct edge_limits {
+    struct tg_networks trusted;
+    uint8_t hash_key[16];
+    struct tg_rate holders, addresses;
+};
+
 struct edge {
     struct edge_settings settings;
     struct tg_app *app;
@@ -63,6 +72,7 @@ struct edge {
     size_t pass_count;
     uint8_t entrant[TG_KEY_BYTES];
     struct tg_jwt_key buyers;
+    struct edge_limits *limits;
     char *origin_text; /* what origins point into */
     size_t origin_count;
     const char *origins[EDGE_ORIGINS_MAX];

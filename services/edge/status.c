@@ -3,6 +3,7 @@
  * from memory; only whose rank is below the watermark is asked for at admission. */
 #include "lib/io/bus.h"
 #include "services/edge/answer.h"
+#include "services/edge/limit.h"
 #include "services/edge/place.h"
 #include "services/edge/wire.h"
 
@@ -166,6 +167,11 @@ void edge_status(struct edge_request *request)
 {
     struct edge_place place;
     if (!read_place(request, &place)) {
+        return;
+    }
+    enum tg_reason reason = edge_limit_holder(request, &place.ticket.holder);
+    if (reason != TG_REASON_NONE) {
+        edge_refuse_reason(request, reason);
         return;
     }
     enum edge_state state = edge_state(&request->view, request->now);
