@@ -140,7 +140,7 @@ class Peers:
                             lambda s, r, h, body: self.presence.append(PB["queue"].Presence.FromString(body)))
         self.teller = threading.Thread(target=self.tell, daemon=True)
         self.teller.start()
-        self.stack.start_daemon("edge", env={f"TIDEGATE_EDGE_{name.upper()}": value for name, value in settings.items()})
+        self.stack.start_daemon("edge", env={f"TIDEGATE_EDGE_{name.upper()}": value for name, value in {"rate": "0", **settings}.items()})
         self.shop = Shop(self.stack)
 
     def close(self):
