@@ -18,7 +18,7 @@ import time
 
 import nacl.signing
 from shop import Shop, base64url, eventually
-from stack import Stack, free_port
+from stack import Stack, StackError, free_port
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PREFIX = "tidegate.v1."
@@ -140,7 +140,12 @@ class Peers:
                             lambda s, r, h, body: self.presence.append(PB["queue"].Presence.FromString(body)))
         self.teller = threading.Thread(target=self.tell, daemon=True)
         self.teller.start()
-        self.stack.start_daemon("edge", env={f"TIDEGATE_EDGE_{name.upper()}": value for name, value in {"rate": "0", **settings}.items()})
+        own = {f"TIDEGATE_EDGE_{name.upper()}": value for name, value in {"rate": "0", **settings}.items()}
+        try:
+            self.stack.start_daemon("edge", env=own)
+        except StackError:
+            self.close()
+            raise
         self.shop = Shop(self.stack)
 
     def close(self):

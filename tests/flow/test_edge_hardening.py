@@ -14,7 +14,7 @@ import pytest
 from conftest import BUILD
 from edge_peers import ROOT, Peers
 from shop import eventually
-from stack import free_port
+from stack import StackError, free_port
 
 SALE = "sku_991"
 CORPUS = os.path.join(ROOT, "tests", "corpus", "http")
@@ -63,7 +63,7 @@ def test_case_22_an_account_asking_for_places_is_slowed_and_keeps_its_own():
 
 
 def test_case_22_a_rate_below_the_advised_polls_is_refused():
-    with pytest.raises(Exception, match="TIDEGATE_EDGE_RATE.*at least 2"):
+    with pytest.raises(StackError, match="TIDEGATE_EDGE_RATE.*at least 2"):
         Peers(BUILD, rate="1")
 
 
@@ -92,7 +92,7 @@ def test_case_28_headers_of_strangers_are_ignored():
 
 @pytest.mark.parametrize("networks", ["10.0.0.1/8", "proxy.example", "10.0.0.0/8,,"])
 def test_case_28_networks_that_are_none_are_refused(networks):
-    with pytest.raises(Exception, match="TIDEGATE_EDGE_TRUSTED_PROXIES"):
+    with pytest.raises(StackError, match="TIDEGATE_EDGE_TRUSTED_PROXIES"):
         Peers(BUILD, trusted_proxies=networks)
 
 
