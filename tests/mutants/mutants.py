@@ -7,7 +7,7 @@ Patch = collections.namedtuple("Patch", "file text replacement")
 Mutant = collections.namedtuple("Mutant", "name kind patch test without cheap", defaults=((), False))
 
 LUA, SQL = "services/reserve/lua", "services/ledger/sql"
-SIM_SEEDS = 20000
+SIM_SEEDS, SIM_MUTANT_SEEDS = 6000, 20000
 
 
 def gate(name, script, text, replacement, test, without=(), cheap=True):
@@ -213,7 +213,7 @@ QUEUE = (
     code("queue", "an old brain goes on", "lib/pure/term.c", "    term->number = number;\n    stand_by(term, now);\n    return true;",
          "    term->number = number;\n    return true;", "pure_term::a_higher_number_makes_the_active_one_step_down", cheap=True),
     code("queue", "an old brain learns and goes on", "lib/pure/term.c", "    if (tg_term_speaks(term)) {\n        stand_by(term, now);\n    }\n", "",
-         "queue_takeover::property", folder="prop"),
+         "pure_term::evidence_of_a_higher_number_makes_the_active_one_step_down"),
     code("queue", "a thawed brain goes on", "lib/pure/term.c", "    if (now.ms - sure.ms > TG_TERM_UNSURE_MS) {\n", "    if (false) {\n",
          "pure_term::frozen_it_steps_down_before_anything_else"),
     code("queue", "admits at the watermark", "services/admission/core_judge.c", "return rank < brain->board.watermark ?",

@@ -88,6 +88,19 @@ static void a_higher_number_makes_the_active_one_step_down(void **state)
     assert_int_equal(term.number, 2);
 }
 
+/* By what an edge saw, before any message of the other one. */
+static void evidence_of_a_higher_number_makes_the_active_one_step_down(void **state)
+{
+    struct tg_term term;
+    tg_term_begin(&term, "a", at(0), 0);
+    int64_t now = run(&term, 0, 2500);
+    tg_term_learn(&term, 1, at(now));
+    assert_true(tg_term_acts(&term));
+    tg_term_learn(&term, 2, at(now));
+    assert_int_equal(term.role, TG_TERM_STANDBY);
+    assert_int_equal(term.number, 2);
+}
+
 static void lower_numbers_are_ignored(void **state)
 {
     struct tg_term term;
@@ -262,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_heard_peer_keeps_it_on_standby),
         cmocka_unit_test(evidence_while_collecting_raises_the_number),
         cmocka_unit_test(a_higher_number_makes_the_active_one_step_down),
+        cmocka_unit_test(evidence_of_a_higher_number_makes_the_active_one_step_down),
         cmocka_unit_test(lower_numbers_are_ignored),
         cmocka_unit_test(of_two_who_settle_the_smaller_name_stays),
         cmocka_unit_test(who_settles_yields_to_one_that_acts),
