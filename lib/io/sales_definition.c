@@ -117,6 +117,8 @@ int tg_definition_check(const Tidegate__V1__SaleDefinition *definition, char *ou
     in_range(&fault, "proof.leaseFor (ms)", definition->proof_lease_ms,
              2 * definition->proof_every_ms, PROOF_MS_MAX);
     in_range(&fault, "shards", definition->shards, 1, 1);
+    in_range(&fault, "policy.challenge", definition->challenge, TG_CHALLENGE_NONE,
+             TG_CHALLENGE_PASS);
     return fault.said ? TG_ERR_RANGE : 0;
 }
 
@@ -148,6 +150,7 @@ void tg_definition_digest(const Tidegate__V1__SaleDefinition *definition,
     tg_mac_number(&mac, (uint64_t)definition->proof_lease_ms);
     tg_mac_number(&mac, definition->remaining_bucketed);
     tg_mac_number(&mac, definition->shards);
+    tg_mac_number(&mac, definition->challenge);
     tg_mac_end(&mac, out_digest, TG_DIGEST_BYTES);
 }
 
@@ -181,4 +184,5 @@ void tg_definition_read(const Tidegate__V1__SaleDefinition *definition, struct t
     sale->proof_lease_ms = definition->proof_lease_ms;
     sale->remaining_bucketed = definition->remaining_bucketed;
     sale->shards = definition->shards;
+    sale->challenge = definition->challenge;
 }

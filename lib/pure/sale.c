@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+const char *tg_challenge_before_name(uint32_t before)
+{
+    static const char *const names[] = {"none", "ticket", "pass"};
+    return names[before <= TG_CHALLENGE_PASS ? before : TG_CHALLENGE_NONE];
+}
+
 enum tg_phase tg_sale_phase(const struct tg_sale *sale, struct tg_mono now)
 {
     if (now.ms - sale->heard.ms > TG_MAX_STATE_STALE_MS) {

@@ -21,6 +21,11 @@ enum tg_phase {
     TG_PHASE_CLOSED
 };
 
+/* Before what a proof of work is asked for. */
+enum tg_challenge_before { TG_CHALLENGE_NONE, TG_CHALLENGE_TICKET, TG_CHALLENGE_PASS };
+/* "none", "ticket", "pass"; "none" for anything else. */
+const char *tg_challenge_before_name(uint32_t before);
+
 struct tg_item {
     char sku[TG_MAX_SKU_BYTES + 1];
     uint32_t units;
@@ -49,6 +54,7 @@ struct tg_sale {
     int64_t proof_every_ms, proof_lease_ms;
     bool remaining_bucketed;
     uint32_t shards;
+    uint32_t challenge; /* enum tg_challenge_before */
     /* state */
     enum tg_phase phase;
     uint64_t epoch;

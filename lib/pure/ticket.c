@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Binary form: version, key id, nonce, then sealed: sale (length, bytes), generation, holder (kind,
- * length, bytes), arrived, index, early, lane. Numbers are 8 bytes big-endian; version and key id
+ * length, bytes), arrived, index, flags, lane. Numbers are 8 bytes big-endian; version and key id
  * are authenticated beside. */
 #include "lib/pure/ticket.h"
 
@@ -15,7 +15,9 @@ enum {
     FIXED_BYTES = 1 + 8 + 2 + 8 + 8 + 2,
     INNER_BYTES_MAX = FIXED_BYTES + TG_MAX_SALE_NAME_BYTES + TG_MAX_USER_BYTES,
     OUTER_BYTES_MAX = OPEN_BYTES + TG_TICKET_NONCE_BYTES + INNER_BYTES_MAX + TAG_BYTES,
-    VISITOR_BYTES = 16
+    VISITOR_BYTES = 16,
+    EARLY = 1, /* flags */
+    PROVED = 2
 };
 
 static_assert((int)TG_TICKET_NONCE_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
@@ -57,7 +59,7 @@ static size_t write_inner(const struct tg_ticket *ticket, uint8_t *out_inner)
     at = put_bytes(at, ticket->holder.bytes, ticket->holder.length);
     at = put_number(at, (uint64_t)ticket->arrived.ms);
     at = put_number(at, ticket->index);
-    *at++ = ticket->early;
+    *at++ = (uint8_t)((ticket->early ? EARLY : 0) | (ticket->proved ? PROVED : 0));
     *at++ = (uint8_t)ticket->lane;
     return (size_t)(at - out_inner);
 }
@@ -122,11 +124,12 @@ static int read_inner(const uint8_t *inner, size_t length, struct tg_ticket *out
     at += ticket.holder.length;
     ticket.arrived.ms = (int64_t)read_number(at);
     ticket.index = read_number(at + 8);
-    if (at[16] > 1 || at[17] > TG_LANE_DECOY || ticket.arrived.ms < 0 ||
+    if ((at[16] & ~(EARLY | PROVED)) != 0 || at[17] > TG_LANE_DECOY || ticket.arrived.ms < 0 ||
         !holder_valid(&ticket.holder) || !tg_sale_name_valid(ticket.sale, sale_length)) {
         return TG_ERR_MALFORMED;
     }
-    ticket.early = at[16] == 1;
+    ticket.early = (at[16] & EARLY) != 0;
+    ticket.proved = (at[16] & PROVED) != 0;
     ticket.lane = (enum tg_lane)at[17];
     *out_ticket = ticket;
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The ticket: sealed proof of a place, held by the client. XChaCha20-Poly1305 (libsodium),
- * versioned binary, base64url. Opaque: lane and early must not show, so every ticket of one (sale,
+ * versioned binary, base64url. Opaque: lane and flags must not show, so every ticket of one (sale,
  * holder length) has the same length. */
 #ifndef TG_PURE_TICKET_H
 #define TG_PURE_TICKET_H
@@ -20,6 +20,7 @@ struct tg_ticket {
     struct tg_wall arrived;
     uint64_t index;
     bool early;
+    bool proved; /* its challenge before the pass was met */
     enum tg_lane lane;
 };
 

@@ -124,3 +124,20 @@ bool edge_tag_matches(const struct edge_request *request, const char *etag)
     }
     return strcmp(list, "*") == 0 || strstr(list, etag) != NULL;
 }
+
+void edge_write_cookie(const struct edge_request *request, const char *prefix, const char *value,
+                       uint64_t max_age_s, struct edge_writer *headers)
+{
+    const char *sale = request->sale->name;
+    edge_write(headers, "Set-Cookie: ");
+    edge_write(headers, prefix);
+    edge_write(headers, sale);
+    edge_write(headers, "=");
+    edge_write(headers, value);
+    edge_write(headers, "; Path=/sale/");
+    edge_write(headers, sale);
+    edge_write(headers, "; Max-Age=");
+    edge_write_number(headers, max_age_s);
+    edge_write(headers, "; HttpOnly; SameSite=Lax");
+    edge_write(headers, request->edge->settings.cookie_secure != 0 ? "; Secure\r\n" : "\r\n");
+}

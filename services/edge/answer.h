@@ -40,6 +40,10 @@ void edge_unknown(struct edge_request *request);
  * try_again. */
 enum tg_reason edge_public_reason(enum tg_reason reason);
 
+/* Set-Cookie: <prefix><sale>=<value>, of this sale only and out of reach of scripts. */
+void edge_write_cookie(const struct edge_request *request, const char *prefix, const char *value,
+                       uint64_t max_age_s, struct edge_writer *headers);
+
 /* cors.c */
 void edge_cors_headers(const struct edge_request *request, struct edge_writer *headers);
 void edge_options(struct edge_request *request);

@@ -12,7 +12,7 @@ static enum tg_reason notice_of(const struct edge_request *request, enum edge_st
 {
     uint64_t free, held;
     if (state == EDGE_PAUSED) {
-        return TG_REASON_NOTICE_PAUSED;
+        return edge_pause_notice(&request->view, request->now);
     }
     bool known = edge_units(&request->view, request->now, &free, &held);
     return state == EDGE_OPEN && known && free == 0 && held > 0 ? TG_REASON_NOTICE_ALL_HELD

@@ -61,6 +61,28 @@ enum edge_state edge_state(const struct edge_view *view, struct edge_now now)
     return EDGE_PAUSED;
 }
 
+/* The checker's pauses say so. */
+static bool by_proof(const struct tg_pause *pauses, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strncmp(pauses[i].cause, "proof:", 6) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum tg_reason edge_pause_notice(const struct edge_view *view, struct edge_now now)
+{
+    const struct tg_sale *sale = view->sale;
+    if (sale->phase == TG_PHASE_UNKNOWN || now.mono.ms - sale->heard.ms > TG_MAX_STATE_STALE_MS) {
+        return TG_REASON_NOTICE_PAUSED_SILENT;
+    }
+    bool proof = by_proof(sale->pauses, sale->pause_count) ||
+                 by_proof(sale->own_pauses, sale->own_pause_count);
+    return proof ? TG_REASON_NOTICE_PAUSED_PROOF : TG_REASON_NOTICE_PAUSED;
+}
+
 bool edge_units(const struct edge_view *view, struct edge_now now, uint64_t *out_free,
                 uint64_t *out_held)
 {
@@ -216,6 +238,11 @@ void edge_lease_follow(struct edge_lease *lease, uint64_t generation)
 static uint64_t left(const struct edge_block *block)
 {
     return block->end - block->next;
+}
+
+bool edge_lease_has(const struct edge_lease *lease)
+{
+    return left(&lease->current) > 0 || left(&lease->spare) > 0;
 }
 
 bool edge_lease_take(struct edge_lease *lease, uint64_t *out_index)

@@ -61,6 +61,10 @@ const char *edge_state_name(enum edge_state state);
  * paused: they stay true. */
 enum edge_state edge_state(const struct edge_view *view, struct edge_now now);
 
+/* Why the sale is paused, as far as people need to know: by the organisers, by its own checker, or
+ * because nothing is heard of it. */
+enum tg_reason edge_pause_notice(const struct edge_view *view, struct edge_now now);
+
 /* Free and held units, from the gate if fresh, else from the board. False when nothing is known. */
 bool edge_units(const struct edge_view *view, struct edge_now now, uint64_t *out_free,
                 uint64_t *out_held);
@@ -121,6 +125,8 @@ struct edge_lease {
 };
 /* Forgets everything when the generation is another one. */
 void edge_lease_follow(struct edge_lease *lease, uint64_t generation);
+/* Whether an index is in hand. */
+bool edge_lease_has(const struct edge_lease *lease);
 /* False when no index is in hand. */
 bool edge_lease_take(struct edge_lease *lease, uint64_t *out_index);
 /* True when a block should be asked for now; the caller then calls edge_lease_ask. */

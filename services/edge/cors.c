@@ -53,7 +53,7 @@ void edge_options(struct edge_request *request)
         edge_write(
             &headers,
             "\r\nAccess-Control-Allow-Headers: authorization, content-type, idempotency-key, "
-            "x-admission-token, x-ticket, traceparent\r\n"
+            "x-admission-token, x-ticket, x-challenge, traceparent\r\n"
             "Access-Control-Max-Age: 600\r\n");
     }
     edge_write_end(&headers);

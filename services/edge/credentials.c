@@ -93,17 +93,19 @@ enum tg_reason edge_caller(const struct edge_request *request, struct edge_calle
     return TG_REASON_NONE;
 }
 
-/* The value of cookie tg_<sale>; false when there is none. */
-static bool find_cookie(const char *cookies, const char *sale, struct edge_shown *out_shown)
+bool edge_cookie(const char *cookies, const char *prefix, const char *sale,
+                 struct edge_shown *out_shown)
 {
-    size_t sale_length = strlen(sale);
+    size_t prefix_length = strlen(prefix), sale_length = strlen(sale);
+    size_t name_length = prefix_length + sale_length;
     while (*cookies != '\0') {
         cookies += strspn(cookies, "; ");
         size_t length = strcspn(cookies, ";");
-        if (length > sale_length + 4 && memcmp(cookies, "tg_", 3) == 0 &&
-            memcmp(cookies + 3, sale, sale_length) == 0 && cookies[3 + sale_length] == '=') {
-            out_shown->text = cookies + sale_length + 4;
-            out_shown->length = length - sale_length - 4;
+        if (length > name_length + 1 && memcmp(cookies, prefix, prefix_length) == 0 &&
+            memcmp(cookies + prefix_length, sale, sale_length) == 0 &&
+            cookies[name_length] == '=') {
+            out_shown->text = cookies + name_length + 1;
+            out_shown->length = length - name_length - 1;
             out_shown->by_cookie = true;
             return true;
         }
@@ -133,7 +135,7 @@ enum tg_reason edge_shown_ticket(const struct edge_request *request, struct edge
         out_shown->text = token;
         out_shown->length = token_length;
     } else if (cookies != NULL) {
-        find_cookie(cookies, request->target.sale, out_shown);
+        (void)edge_cookie(cookies, "tg_", request->target.sale, out_shown);
     }
     return TG_REASON_NONE;
 }

@@ -29,6 +29,10 @@ struct edge_shown {
     size_t length;
     bool by_cookie; /* the browser sent it by itself */
 };
+/* The value of cookie <prefix><sale>; false when there is none. */
+bool edge_cookie(const char *cookies, const char *prefix, const char *sale,
+                 struct edge_shown *out_shown);
+
 /* X-Ticket, else the query's token, else the cookie of this sale. MALFORMED when one of them came
  * twice, or when two of them that the caller wrote differ. */
 enum tg_reason edge_shown_ticket(const struct edge_request *request, struct edge_shown *out_shown);

@@ -64,6 +64,7 @@ static void run(struct edge_request *request)
         [EDGE_ROUTE_FILE] = edge_file,
         [EDGE_ROUTE_POLICY] = edge_policy,
         [EDGE_ROUTE_BOARD] = edge_board_document,
+        [EDGE_ROUTE_CHALLENGE] = edge_challenge,
         [EDGE_ROUTE_TICKET] = edge_ticket,
         [EDGE_ROUTE_STATUS] = edge_status,
         [EDGE_ROUTE_JWKS] = edge_jwks,
@@ -75,6 +76,21 @@ static void run(struct edge_request *request)
         [EDGE_ROUTE_CANCEL] = edge_reservation,
     };
     routes[request->target.route](request);
+}
+
+/* A person who mistyped an address gets a page, a program the refusal. */
+static void refuse_unknown_sale(struct edge_request *request)
+{
+    enum edge_route route = request->target.route;
+    const char *accept = tg_http_header(request->exchange, "accept", NULL);
+    enum tg_reason reason = tg_sales_missing(request->edge->sales);
+    bool person = accept != NULL && strstr(accept, "text/html") != NULL;
+    if (person && reason == TG_REASON_SALE_UNKNOWN &&
+        (route == EDGE_ROUTE_PAGE || route == EDGE_ROUTE_WAIT)) {
+        edge_page_unknown(request);
+    } else {
+        edge_refuse_reason(request, reason);
+    }
 }
 
 void edge_handle(void *context, struct tg_http_exchange *exchange)
@@ -90,7 +106,7 @@ void edge_handle(void *context, struct tg_http_exchange *exchange)
     } else if (!method_fits(&request)) {
         edge_refuse_reason(&request, TG_REASON_METHOD_NOT_ALLOWED);
     } else if (request.target.sale[0] != '\0' && request.sale == NULL) {
-        edge_refuse_reason(&request, tg_sales_missing(request.edge->sales));
+        refuse_unknown_sale(&request);
     } else if (request.method == TG_HTTP_HEAD && row->personal) {
         const struct edge_reply nothing = {.status = 200, .content_type = EDGE_JSON};
         edge_answer(&request, &nothing);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "services/edge/page.h"
 
+#include "services/edge/words.h"
 #include "services/edge/writer.h"
 
 #include <dirent.h>
@@ -12,7 +13,12 @@
 
 #include "edge_page_externs.h"
 
-enum { FILE_BYTES_MAX = 262144, FILES_MAX = 64, NAME_BYTES = 65, VALUE_BYTES_MAX = 1024 };
+enum {
+    FILE_BYTES_MAX = 262144,
+    FILES_MAX = 64,
+    NAME_BYTES = 65,
+    RENDERED_BYTES_MAX = 65536 /* the page without script */
+};
 
 static const struct {
     const char *name;
@@ -145,44 +151,56 @@ const char *edge_page_find(const char *name, size_t *out_length)
     return NULL;
 }
 
-static const char *value_of(const struct edge_page_value *values, size_t count, const char *name,
-                            size_t length)
+const char *edge_page_name(size_t at)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(values[i].name) == length && memcmp(values[i].name, name, length) == 0) {
-            return values[i].value;
+    size_t embedded_count = sizeof(embedded) / sizeof(embedded[0]);
+    if (at < own_count) {
+        return own[at].name;
+    }
+    return at - own_count < embedded_count ? embedded[at - own_count].name : NULL;
+}
+
+/* What stands for the text between the braces. */
+static const char *value_of(const struct edge_page_values *values, const char *name, size_t length)
+{
+    char key[NAME_BYTES];
+    if (length > 1 && length < NAME_BYTES && name[0] == '=') {
+        memcpy(key, name + 1, length - 1);
+        key[length - 1] = '\0';
+        return edge_words_say(values->words, key);
+    }
+    for (size_t i = 0; i < values->count; i++) {
+        const struct edge_page_value *value = &values->values[i];
+        if (strlen(value->name) == length && memcmp(value->name, name, length) == 0) {
+            return value->value;
         }
     }
     return "";
 }
 
-static size_t count_places(const char *template)
+static void render(struct edge_writer *writer, const char *template,
+                   const struct edge_page_values *values)
 {
-    size_t places = 0;
-    for (const char *at = strstr(template, "{{"); at != NULL; at = strstr(at + 2, "{{")) {
-        places++;
+    const char *open = strstr(template, "{{"), *close = NULL;
+    while (open != NULL && (close = strstr(open + 2, "}}")) != NULL) {
+        edge_write_bytes(writer, template, (size_t)(open - template));
+        edge_write_html(writer, value_of(values, open + 2, (size_t)(close - open - 2)));
+        template = close + 2;
+        open = strstr(template, "{{");
     }
-    return places;
+    edge_write(writer, template);
 }
 
-int edge_page_render(const char *template, const struct edge_page_value *values, size_t count,
-                     char **out_text, size_t *out_length)
+int edge_page_render(const char *template, const struct edge_page_values *values, char **out_text,
+                     size_t *out_length)
 {
-    size_t capacity = strlen(template) + count_places(template) * VALUE_BYTES_MAX + 1;
-    char *text = malloc(capacity);
+    char *text = malloc(RENDERED_BYTES_MAX);
     if (text == NULL) {
         return -ENOMEM;
     }
     struct edge_writer writer;
-    edge_write_begin(&writer, text, capacity);
-    const char *open = strstr(template, "{{"), *close = NULL;
-    while (open != NULL && (close = strstr(open + 2, "}}")) != NULL) {
-        edge_write_bytes(&writer, template, (size_t)(open - template));
-        edge_write_html(&writer, value_of(values, count, open + 2, (size_t)(close - open - 2)));
-        template = close + 2;
-        open = strstr(template, "{{");
-    }
-    edge_write(&writer, template);
+    edge_write_begin(&writer, text, RENDERED_BYTES_MAX);
+    render(&writer, template, values);
     if (!edge_write_end(&writer)) {
         free(text);
         return -ENOMEM;

@@ -16,12 +16,21 @@ void edge_page_free(void);
 /* The bytes of a file, NULL when there is none of this name. */
 const char *edge_page_find(const char *name, size_t *out_length);
 
-/* Puts values into a template: {{name}} becomes the value, escaped for HTML; an unknown name
- * becomes nothing. *out_text is given with free(). 0 or -ENOMEM. */
+/* The names of all files, the operator's first: at 0, 1, ...; NULL behind the last. */
+const char *edge_page_name(size_t at);
+
+/* Puts values into a template, escaped for HTML: {{name}} becomes that value, {{=key}} the message
+ * of that key; what is not known becomes nothing. *out_text is given with free(). 0 or -ENOMEM. */
 struct edge_page_value {
     const char *name, *value;
 };
-TG_MUST_CHECK int edge_page_render(const char *template, const struct edge_page_value *values,
-                                   size_t count, char **out_text, size_t *out_length);
+struct edge_words;
+struct edge_page_values {
+    const struct edge_words *words;
+    const struct edge_page_value *values;
+    size_t count;
+};
+TG_MUST_CHECK int edge_page_render(const char *template, const struct edge_page_values *values,
+                                   char **out_text, size_t *out_length);
 
 #endif

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "services/edge/place.h"
 
+#include "services/edge/answer.h"
+#include "services/edge/challenge.h"
+
 #include "lib/io/now.h"
 #include "services/edge/limit.h"
 
 #include <string.h>
 
 /* Who the new place is for: the signed-in buyer, or, under fifo, a visitor with a random name. */
-static enum tg_reason new_holder(const struct edge_request *request,
-                                 const struct edge_caller *caller, struct tg_holder *out_holder)
+static enum tg_reason new_holder(struct edge_request *request, const struct edge_caller *caller,
+                                 struct tg_holder *out_holder)
 {
     enum { VISITOR_BYTES = 16 };
+    if (request->sale->sale->challenge == TG_CHALLENGE_TICKET) {
+        return edge_challenge_ticket(request, caller, out_holder);
+    }
     if (caller->kind == EDGE_CALLER_BUYER) {
         *out_holder = caller->user;
         return TG_REASON_NONE;
@@ -67,12 +73,12 @@ static enum tg_reason mint(struct edge_request *request, const struct edge_calle
                                  .early = edge_early(sale->sale, request->now),
                                  .lane = TG_LANE_LIVE};
     memcpy(ticket->sale, sale->name, sizeof(ticket->sale));
-    enum tg_reason reason = new_holder(request, caller, &ticket->holder);
-    if (reason != TG_REASON_NONE) {
-        return reason;
+    if (!edge_lease_has(&sale->lease)) {
+        return TG_REASON_TRY_AGAIN; /* before a challenge is spent */
     }
-    if (!edge_lease_take(&sale->lease, &ticket->index)) {
-        return TG_REASON_TRY_AGAIN;
+    enum tg_reason reason = new_holder(request, caller, &ticket->holder);
+    if (reason != TG_REASON_NONE || !edge_lease_take(&sale->lease, &ticket->index)) {
+        return reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN;
     }
     tg_random(nonce, sizeof(nonce));
     tg_ticket_seal(&request->edge->tickets, ticket, nonce, place->text);
@@ -133,14 +139,8 @@ void edge_place_stand(const struct edge_request *request, struct edge_place *pla
 void edge_place_cookie(const struct edge_request *request, const struct edge_place *place,
                        struct edge_writer *headers)
 {
-    edge_write(headers, "Set-Cookie: tg_");
-    edge_write(headers, request->sale->name);
-    edge_write(headers, "=");
-    edge_write(headers, place->text);
-    edge_write(headers, "; Path=/sale/");
-    edge_write(headers, request->sale->name);
-    edge_write(headers, "; Max-Age=604800; HttpOnly; SameSite=Lax");
-    edge_write(headers, request->edge->settings.cookie_secure != 0 ? "; Secure\r\n" : "\r\n");
+    enum { WEEK_S = 604800 };
+    edge_write_cookie(request, "tg_", place->text, WEEK_S, headers);
 }
 
 const char *edge_waiter_state(enum edge_state state)

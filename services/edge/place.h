@@ -15,7 +15,8 @@ struct edge_place {
 };
 
 /* NONE; SOLD_OUT or SALE_CLOSED when there is no place to give (a state to tell, not an error);
- * MALFORMED, TICKET_INVALID, SIGN_IN_REQUIRED, or TRY_AGAIN when no index is in hand. */
+ * MALFORMED, TICKET_INVALID, SIGN_IN_REQUIRED, CHALLENGE_*, or TRY_AGAIN when no index is in hand.
+ */
 enum tg_reason edge_take_place(struct edge_request *request, struct edge_place *out_place);
 
 /* The entrant of an opened ticket. */

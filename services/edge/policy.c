@@ -59,6 +59,8 @@ void edge_policy(struct edge_request *request)
     edge_write_time(&writer, sale->opens_at);
     edge_write(&writer, sale->random ? ",\"order\":\"random\",\"signIn\":\"ticket\""
                                      : ",\"order\":\"fifo\",\"signIn\":\"pass\"");
+    edge_write(&writer, ",\"challenge\":");
+    edge_write_string(&writer, tg_challenge_before_name(sale->challenge));
     write_items(&writer, sale);
     write_limits(&writer, sale);
     edge_write(&writer, sale->remaining_bucketed ? ",\"show\":{\"remaining\":\"bucketed\"}"

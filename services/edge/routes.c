@@ -17,6 +17,7 @@ static const struct edge_route_row rows[EDGE_ROUTE_COUNT] = {
     [EDGE_ROUTE_FILE] = {"file", EDGE_ROLE_WAITING, false, false},
     [EDGE_ROUTE_POLICY] = {"policy", EDGE_ROLE_WAITING, false, false},
     [EDGE_ROUTE_BOARD] = {"board", EDGE_ROLE_WAITING, false, false},
+    [EDGE_ROUTE_CHALLENGE] = {"challenge", EDGE_ROLE_WAITING, false, true},
     [EDGE_ROUTE_TICKET] = {"ticket", EDGE_ROLE_WAITING, false, true},
     [EDGE_ROUTE_STATUS] = {"status", EDGE_ROLE_WAITING, false, true},
     [EDGE_ROUTE_JWKS] = {"jwks", EDGE_ROLE_BOTH, false, false},
@@ -108,9 +109,10 @@ static enum edge_route find(const struct name_row *names, size_t count, const ch
 static void route_sale(const struct segments *segments, struct edge_target *out)
 {
     static const struct name_row names[] = {
-        {"wait", EDGE_ROUTE_WAIT},     {"policy", EDGE_ROUTE_POLICY},
-        {"board", EDGE_ROUTE_BOARD},   {"ticket", EDGE_ROUTE_TICKET},
-        {"status", EDGE_ROUTE_STATUS}, {"reserve", EDGE_ROUTE_RESERVE},
+        {"wait", EDGE_ROUTE_WAIT},           {"policy", EDGE_ROUTE_POLICY},
+        {"board", EDGE_ROUTE_BOARD},         {"ticket", EDGE_ROUTE_TICKET},
+        {"status", EDGE_ROUTE_STATUS},       {"reserve", EDGE_ROUTE_RESERVE},
+        {"challenge", EDGE_ROUTE_CHALLENGE},
     };
     if (segments->count == 2) {
         out->route = EDGE_ROUTE_PAGE;

@@ -9,6 +9,7 @@
 #include "services/edge/limit.h"
 #include "services/edge/page.h"
 #include "services/edge/wire.h"
+#include "services/edge/words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -194,6 +195,7 @@ static int read_keys(struct edge *edge)
         error = tg_keys_secret(folder, "entrant", edge->entrant);
     }
     if (error == 0) {
+        tg_challenge_key(edge->entrant, edge->challenge);
         error = read_buyer_key(edge);
     }
     if (error == 0 && !edge_jwks_prepare(edge)) {
@@ -217,6 +219,9 @@ int edge_check(void *context)
     }
     if (error == 0) {
         error = edge_page_load(edge->settings.page);
+    }
+    if (error == 0) {
+        error = edge_words_load();
     }
     return error == 0 ? read_keys(edge) : error;
 }
@@ -297,6 +302,7 @@ void edge_stop(void *context)
     struct edge *edge = context;
     edge->server = tg_http_free(edge->server);
     edge->sales = tg_sales_free(edge->sales);
+    edge_words_free();
     edge_page_free();
     free(edge->limits);
     edge->limits = NULL;

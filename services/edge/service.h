@@ -9,6 +9,7 @@
 #include "lib/io/jwt.h"
 #include "lib/io/metrics.h"
 #include "lib/io/sales.h"
+#include "lib/pure/challenge.h"
 #include "lib/pure/client.h"
 #include "lib/pure/pass.h"
 #include "lib/pure/rate.h"
@@ -49,6 +50,7 @@ struct edge_sale {
     struct edge_lease lease;
     struct edge_parked parked;
     struct edge_document document;
+    struct tg_rush rush;   /* challenges */
     uint64_t tickets;      /* given since the start */
     uint64_t arrivals;     /* since the last presence */
     uint64_t passes_asked; /* since the last presence */
@@ -70,7 +72,8 @@ struct edge {
     struct tg_key_ring tickets;
     struct tg_verify_key passes[3];
     size_t pass_count;
-    uint8_t entrant[TG_KEY_BYTES];
+    uint8_t entrant[TG_KEY_BYTES], challenge[TG_KEY_BYTES];
+    struct tg_spent spent;
     struct tg_jwt_key buyers;
     struct edge_limits *limits;
     char *origin_text; /* what origins point into */
@@ -109,9 +112,11 @@ void edge_handle(void *context, struct tg_http_exchange *exchange);
 /* One function a route: each gives exactly one answer, now or after the bus replied. */
 void edge_page(struct edge_request *request);
 void edge_wait(struct edge_request *request);
+void edge_page_unknown(struct edge_request *request); /* for a browser that asks for no sale */
 void edge_file(struct edge_request *request);
 void edge_policy(struct edge_request *request);
 void edge_board_document(struct edge_request *request);
+void edge_challenge(struct edge_request *request);
 void edge_ticket(struct edge_request *request);
 void edge_status(struct edge_request *request);
 void edge_jwks(struct edge_request *request);

@@ -143,6 +143,10 @@ static void ask_admission(struct edge_request *request, struct edge_place *place
         edge_refuse_reason(request, reason);
         return;
     }
+    if (request->sale->sale->challenge == TG_CHALLENGE_PASS && !place->ticket.proved) {
+        edge_refuse_reason(request, TG_REASON_CHALLENGE_REQUIRED);
+        return;
+    }
     const struct tg_holder *holder = &place->ticket.holder;
     if (holder->kind == TG_HOLDER_USER &&
         (holder->length != caller.user.length ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GET /sale/{sale}/ticket: a place in the queue, the same for the same ticket. */
 #include "services/edge/answer.h"
+#include "services/edge/challenge.h"
 #include "services/edge/place.h"
 
 #include <string.h>
@@ -54,6 +55,9 @@ void edge_ticket(struct edge_request *request)
 {
     struct edge_place place;
     enum tg_reason reason = edge_take_place(request, &place);
+    if (reason == TG_REASON_NONE) {
+        reason = edge_challenge_pass(request, &place);
+    }
     if (reason == TG_REASON_NONE) {
         edge_place_name(request, &place);
         answer_place(request, &place);

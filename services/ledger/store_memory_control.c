@@ -192,7 +192,8 @@ static bool same_frozen(const struct memory_sale *sale, const struct ledger_comm
            a->grace_ms == b->grace_ms && a->extend_ms == b->extend_ms &&
            a->extensions_max == b->extensions_max && a->proof_every_ms == b->proof_every_ms &&
            a->proof_lease_ms == b->proof_lease_ms &&
-           a->remaining_bucketed == b->remaining_bucketed && a->shards == b->shards;
+           a->remaining_bucketed == b->remaining_bucketed && a->shards == b->shards &&
+           a->challenge == b->challenge;
 }
 
 static bool same_movable(const struct tg_sale *a, const struct tg_sale *b)

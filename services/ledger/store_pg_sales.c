@@ -143,6 +143,7 @@ static void read_definition(struct store_row *row, struct ledger_sale *out)
     sale->proof_lease_ms = store_number(row, 14);
     sale->remaining_bucketed = store_flag(row, 15);
     sale->shards = store_small(row, 16);
+    sale->challenge = store_small(row, 30);
 }
 
 static void read_state(struct store_row *row, struct ledger_sale *out)
@@ -233,7 +234,7 @@ static char *definition_json(const struct ledger_command *command)
                                         (json_int_t)item->price_minor, "currency", item->currency));
     }
     json_t *root = json_pack(
-        "{s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:I,s:o}", "opens_ms",
+        "{s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:I,s:I,s:o}", "opens_ms",
         (json_int_t)sale->opens_at.ms, "order", command->order, "limit_per_buyer",
         (json_int_t)sale->limit_per_buyer, "hold_ms", (json_int_t)sale->hold_ms, "grace_ms",
         (json_int_t)sale->grace_ms, "extend_ms", (json_int_t)sale->extend_ms, "extensions_max",
@@ -241,7 +242,8 @@ static char *definition_json(const struct ledger_command *command)
         "pace_min_milli", (json_int_t)sale->pace_min_milli, "pace_max_milli",
         (json_int_t)sale->pace_max_milli, "proof_every_ms", (json_int_t)sale->proof_every_ms,
         "proof_lease_ms", (json_int_t)sale->proof_lease_ms, "remaining_bucketed",
-        (int)sale->remaining_bucketed, "shards", (json_int_t)sale->shards, "items", items);
+        (int)sale->remaining_bucketed, "shards", (json_int_t)sale->shards, "challenge",
+        (json_int_t)sale->challenge, "items", items);
     char *text = root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
     json_decref(root);
     return text;

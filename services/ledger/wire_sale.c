@@ -65,6 +65,7 @@ static void take_definition(const Tidegate__V1__SaleDefinition *definition,
     sale->proof_lease_ms = definition->proof_lease_ms;
     sale->remaining_bucketed = definition->remaining_bucketed;
     sale->shards = definition->shards;
+    sale->challenge = definition->challenge;
 }
 
 /* At most `capacity` - 1 bytes, never half a character; what is not UTF-8 is left out. */
@@ -194,6 +195,7 @@ static void fill_definition(struct ledger_wire_sale *storage, const struct ledge
     definition->proof_lease_ms = sale->proof_lease_ms;
     definition->remaining_bucketed = sale->remaining_bucketed;
     definition->shards = sale->shards;
+    definition->challenge = sale->challenge;
 }
 
 static Tidegate__V1__SalePhase phase_of(enum tg_phase phase)

@@ -110,6 +110,7 @@ def digest_of(definition):
         number(getattr(definition, name))
     number(int(definition.remaining_bucketed))
     number(definition.shards)
+    number(definition.challenge)
     return mac.digest()[:16]
 
 

@@ -234,7 +234,7 @@ def definition(units=10, items=None, **changes):
     """A sale as the daemon hands it to judge_command; opened long ago unless said otherwise."""
     made = {"opens_ms": 1000, "order": "fifo", "limit_per_buyer": 2, "hold_ms": 600000, "grace_ms": 0, "extend_ms": 60000,
             "extensions_max": 2, "pace_start_milli": 1000000, "pace_min_milli": 1000, "pace_max_milli": 5000000,
-            "proof_every_ms": 1000, "proof_lease_ms": 60000, "remaining_bucketed": False, "shards": 1,
+            "proof_every_ms": 1000, "proof_lease_ms": 60000, "remaining_bucketed": False, "shards": 1, "challenge": 0,
             "items": [{"sku": f"sku-{at}", "units": count, "price_minor": 4900, "currency": "EUR"}
                       for at, count in enumerate(items or [units])]}
     made.update(changes)

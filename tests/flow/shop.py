@@ -45,6 +45,23 @@ def at_once(calls):
     return results
 
 
+def solve(challenge):
+    """The answer to a challenge as X-Challenge wants it; what the browser's worker does."""
+    asked = challenge["parameters"]
+    nonce, salt = bytes.fromhex(asked["nonce"]), bytes.fromhex(asked["salt"])
+    counter, derived = 0, ""
+    while not derived.startswith(asked["keyPrefix"]) or not derived:
+        counter += 1
+        derived = hashlib.pbkdf2_hmac("sha256", nonce + counter.to_bytes(4, "big"), salt, asked["cost"]).hex()
+    return answer_to(challenge, {"counter": counter, "derivedKey": derived})
+
+
+def answer_to(challenge, solution=None):
+    """base64 of a challenge and its solution; without one, of the challenge alone."""
+    whole = {"challenge": challenge, **({"solution": solution} if solution else {})}
+    return base64.b64encode(json.dumps(whole).encode()).decode()
+
+
 class Answer:
     """An HTTP answer: status, headers (lower-case names), text and, where it is JSON, the document."""
 
@@ -154,7 +171,8 @@ class Shop:
 
     # -- sales -----------------------------------------------------------------------------------------------------
 
-    def apply(self, name=None, units=10, per_buyer=1, hold="10m", grace="1s", opens_in=0, pace="1000/s", price=4900, check=True):
+    def apply(self, name=None, units=10, per_buyer=1, hold="10m", grace="1s", opens_in=0, pace="1000/s", price=4900,
+              challenge="none", check=True):
         """Declares a sale; returns its name."""
         name = name or f"sale-{uuid.uuid4().hex[:8]}"
         opens = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + opens_in))
@@ -163,7 +181,7 @@ class Shop:
             handle.write(f"""sale: {name}
 items: [{{sku: {name}, units: {units}, price: {price}, currency: EUR}}]
 opensAt: {opens}
-policy: {{order: fifo}}
+policy: {{order: fifo, challenge: {challenge}}}
 limits: {{perBuyer: {per_buyer}, holdFor: {hold}, grace: {grace}, extendBy: 60s, extensions: 2}}
 pace: {{start: {pace}, max: 5000/s, min: 1/s}}
 proof: {{everyMs: 500, leaseFor: 3s}}

@@ -2,8 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the hand-made seeds of the corpora (corpus/NAME/seed-*): one well-formed input per way through a parser, so that a
 fuzzer begins behind the first check. Inputs of another name were found by fuzzers and are kept as regression tests."""
+import base64
 import glob
+import hashlib
+import hmac
+import json
 import os
+import struct
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ID = "0123456789ABCDEFGHJKMNPQRS"
@@ -105,6 +110,26 @@ def http():
     return seeds
 
 
+def solutions():
+    """Challenges signed with the harness's key, with and without an answer, as JSON and as base64."""
+    key, nonce, salt = bytes([7]) + bytes(31), bytes(range(16)), bytes(range(16, 32))
+
+    def field(data):
+        return struct.pack("<Q", len(data)) + data
+    scope = b"".join(map(field, (b"tidegate challenge scope", b"demo", struct.pack("<Q", 3), b"ticket", struct.pack("<Q", 2), nonce,
+                                 struct.pack("<Q", 0))))
+    bound = hashlib.blake2b(scope, key=key).hexdigest()[:32]
+    parameters = json.dumps({"algorithm": "PBKDF2/SHA-256", "cost": 2, "data": {"bound": bound, "patientAt": 1791916400},
+                             "expiresAt": 1791916800, "keyLength": 32, "keyPrefix": "0", "nonce": nonce.hex(), "salt": salt.hex()},
+                            separators=(",", ":"))
+    signature = hmac.new(key.hex().encode(), parameters.encode(), "sha256").hexdigest()
+    derived = (hashlib.pbkdf2_hmac("sha256", nonce + struct.pack(">I", at), salt, 2).hex() for at in range(1000))
+    counter, found = next((at, text) for at, text in enumerate(derived) if text.startswith("0"))
+    challenge = f'{{"challenge":{{"parameters":{parameters},"signature":"{signature}"}}'
+    worked = f'{challenge},"solution":{{"counter":{counter},"derivedKey":"{found}","time":1.5}}}}'.encode()
+    return {"worked": b"\0" + worked, "waited": b"\0" + challenge.encode() + b"}", "base64": b"\1" + base64.b64encode(worked)}
+
+
 def seeds():
     text = lambda value: bytes([len(value)]) + value.encode() + b"\xff" * 8
     yaml = f"sale: {SALE}\nitems:\n  - sku: ticket\n    units: 10000\n    price: 4900\n    currency: EUR\nopensAt: 2026-12-01T10:00:00Z\n"
@@ -141,6 +166,7 @@ def seeds():
     yield "demand", {"empty": b"\0", "one": b'\0{"items":[{"sku":"a","quantity":2}]}',
                      "three": b'\1{"items":[{"sku":"c-3","quantity":1},{"quantity":2,"sku":"a"},{"sku":"a","quantity":1}]}',
                      "unknown": b'\1{"items":[],"\xc3\xa9tag":1}', "payment": b'\2{"paymentId":"pay_1","amount":9800,"currency":"EUR"}'}
+    yield "solution", solutions()
     yield "edge_wire", kinds(BOARD, STOCK, message(f2=1, f3=1, f4=100, f5=64),
                              message(f2="aaaa.bbbb.cccc", f3=1764583200000, f4=100),
                              message(f2=RESERVATION, f3=1764583800000, f4=UNITS, f5=1),

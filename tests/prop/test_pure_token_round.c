@@ -51,6 +51,7 @@ static void ticket_round(struct choice *choice)
                                .arrived = {(int64_t)(choice_u64(choice) >> 1)},
                                .index = choice_u64(choice),
                                .early = choice_below(choice, 2) == 1,
+                               .proved = choice_below(choice, 2) == 1,
                                .lane = (enum tg_lane)choice_below(choice, 3)};
     struct tg_ticket back = {0};
     uint8_t nonce[TG_TICKET_NONCE_BYTES];
@@ -72,7 +73,8 @@ static void ticket_round(struct choice *choice)
           back.generation == ticket.generation);
     HOLDS(memcmp(&back.holder, &ticket.holder, sizeof(back.holder)) == 0);
     HOLDS(back.arrived.ms == ticket.arrived.ms && back.index == ticket.index);
-    HOLDS(back.early == ticket.early && back.lane == ticket.lane);
+    HOLDS(back.early == ticket.early && back.proved == ticket.proved);
+    HOLDS(back.lane == ticket.lane);
     damage(choice, text, &length);
     HOLDS(tg_ticket_open(&ring, text, length, &back) != 0);
 }

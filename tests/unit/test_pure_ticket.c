@@ -31,6 +31,7 @@ static void expect_same(const struct tg_ticket *left, const struct tg_ticket *ri
     assert_memory_equal(left->holder.bytes, right->holder.bytes, left->holder.length);
     assert_true(left->arrived.ms == right->arrived.ms);
     assert_int_equal(left->early, right->early);
+    assert_int_equal(left->proved, right->proved);
     assert_int_equal(left->lane, right->lane);
 }
 
@@ -199,7 +200,7 @@ static int open_inner(const uint8_t *inner, size_t inner_length)
 
 static void fields_out_of_bounds_are_refused(void **state)
 {
-    /* sale "ab", generation 1, user "xy", arrived 5, index 6, early 0, lane 0 */
+    /* sale "ab", generation 1, user "xy", arrived 5, index 6, flags 0, lane 0 */
     uint8_t inner[] = {2, 'a', 'b', 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 'x', 'y', 0, 0,
                        0, 0,   0,   0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6,   0,   0};
     assert_int_equal(open_inner(inner, sizeof(inner)), 0);
@@ -211,7 +212,7 @@ static void fields_out_of_bounds_are_refused(void **state)
     } faults[] = {{0, 0},     {0, 1},     {0, 3},    {0, 65},   {0, 255},   {1, '/'},
                   {1, 0},     {11, 0},    {11, 2},   {11, 3},   {12, 0},    {12, 1},
                   {12, 3},    {12, 129},  {12, 255}, {13, 0},   {13, 0x1f}, {13, 0xff},
-                  {14, 0xc3}, {15, 0x80}, {31, 2},   {31, 255}, {32, 3},    {32, 255}};
+                  {14, 0xc3}, {15, 0x80}, {31, 4},   {31, 255}, {32, 3},    {32, 255}};
     for (size_t i = 0; i < COUNT_OF(faults); i++) {
         uint8_t changed[sizeof(inner)];
         memcpy(changed, inner, sizeof(inner));
@@ -226,17 +227,21 @@ static void fields_out_of_bounds_are_refused(void **state)
     assert_int_equal(open_inner(longer, sizeof(longer)), TG_ERR_MALFORMED);
 }
 
-static void lane_and_early_do_not_show(void **state)
+static void lane_and_flags_do_not_show(void **state)
 {
     struct tg_ticket ticket = sample();
     char text[TG_MAX_TICKET_BYTES + 1];
     size_t length = tg_ticket_seal(&ring, &ticket, nonce, text);
     for (int lane = TG_LANE_LIVE; lane <= TG_LANE_DECOY; lane++) {
-        for (int early = 0; early <= 1; early++) {
+        for (int flags = 0; flags <= 3; flags++) {
+            struct tg_ticket back;
             ticket.lane = (enum tg_lane)lane;
-            ticket.early = early == 1;
-            ticket.index = early == 1 ? 1 : UINT64_MAX;
+            ticket.early = (flags & 1) != 0;
+            ticket.proved = (flags & 2) != 0;
+            ticket.index = ticket.early ? 1 : UINT64_MAX;
             assert_int_equal(tg_ticket_seal(&ring, &ticket, nonce, text), length);
+            assert_int_equal(tg_ticket_open(&ring, text, length, &back), 0);
+            expect_same(&ticket, &back);
         }
     }
 }
@@ -252,7 +257,7 @@ int main(void)
         cmocka_unit_test(rotation_accepts_three_keys_and_no_other),
         cmocka_unit_test(key_id_zero_is_never_a_key),
         cmocka_unit_test(fields_out_of_bounds_are_refused),
-        cmocka_unit_test(lane_and_early_do_not_show),
+        cmocka_unit_test(lane_and_flags_do_not_show),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ struct sale_values {
     char sale[TG_MAX_SALE_NAME_BYTES + 1];
     yaml_node_t *items, *policy, *limits, *pace, *proof, *show;
     int64_t opens_at;
-    int64_t order, beacon;
+    int64_t order, beacon, challenge;
     int64_t per_buyer, hold_for, grace, extend_by, extensions;
     int64_t pace_start, pace_min, pace_max;
     int64_t every_ms, lease_for;
@@ -45,6 +45,10 @@ static const struct yaml_field top_fields[] = {
 static const struct yaml_field policy_fields[] = {
     {.name = "order", .kind = YAML_KIND_CHOICE, .choices = {"fifo"}, .offset = AT(order)},
     {.name = "beacon", .kind = YAML_KIND_CHOICE, .choices = {"none"}, .offset = AT(beacon)},
+    {.name = "challenge",
+     .kind = YAML_KIND_CHOICE,
+     .choices = {"none", "ticket", "pass"},
+     .offset = AT(challenge)},
 };
 static const struct yaml_field limit_fields[] = {
     {.name = "perBuyer",
@@ -252,6 +256,7 @@ static void take_values(struct ctl_sale_file *file, const struct sale_values *va
     definition->proof_lease_ms = values->lease_for;
     definition->remaining_bucketed = values->remaining == 1;
     definition->shards = 1;
+    definition->challenge = (uint32_t)values->challenge;
 }
 
 static void read_document(struct yaml_reading *reading, struct ctl_sale_file *file)

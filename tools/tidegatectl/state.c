@@ -2,6 +2,7 @@
 #include "tools/tidegatectl/state.h"
 
 #include "lib/pure/clock.h"
+#include "lib/pure/sale.h"
 #include "tools/tidegatectl/ctl.h"
 
 #include <inttypes.h>
@@ -127,6 +128,7 @@ size_t ctl_definition_lines(const Tidegate__V1__SaleDefinition *definition,
     add_items(&lines, definition);
     ctl_time_text(definition->opens_at_ms, add(&lines, "opensAt"));
     add_text(&lines, "policy.order", definition->order);
+    add_text(&lines, "policy.challenge", tg_challenge_before_name(definition->challenge));
     add_number(&lines, "limits.perBuyer", definition->limit_per_buyer);
     ctl_duration_text(definition->hold_ms, add(&lines, "limits.holdFor"));
     ctl_duration_text(definition->grace_ms, add(&lines, "limits.grace"));
@@ -161,7 +163,7 @@ json_t *ctl_definition_json(const Tidegate__V1__SaleDefinition *definition)
                                                      item->currency));
     }
     json_t *object = json_pack(
-        "{s:s, s:I, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "sale",
+        "{s:s, s:I, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s}", "sale",
         definition->sale, "generation", (json_int_t)definition->generation, "items", items, "order",
         definition->order, "perBuyer", (json_int_t)definition->limit_per_buyer, "holdMs",
         (json_int_t)definition->hold_ms, "graceMs", (json_int_t)definition->grace_ms, "extendMs",
@@ -171,7 +173,8 @@ json_t *ctl_definition_json(const Tidegate__V1__SaleDefinition *definition)
         (json_int_t)definition->pace_max_milli, "proofEveryMs",
         (json_int_t)definition->proof_every_ms, "proofLeaseMs",
         (json_int_t)definition->proof_lease_ms, "remaining",
-        definition->remaining_bucketed ? "bucketed" : "exact");
+        definition->remaining_bucketed ? "bucketed" : "exact", "challenge",
+        tg_challenge_before_name(definition->challenge));
     set_time(object, "opensAt", definition->opens_at_ms);
     return object;
 }

@@ -70,9 +70,20 @@ async function loadWords() {
   for (const element of document.querySelectorAll("[data-t]")) {
     if (words[element.dataset.t]) element.textContent = words[element.dataset.t];
   }
+  for (const link of $("languages").children) {
+    if (link.lang === language) link.setAttribute("aria-current", "true");
+  }
+  $("languages").ariaLabel = say("footer.language");
+  $("plain").search = `?lang=${language}`;
 }
 
 const number = (value) => new Intl.NumberFormat(language).format(value);
+
+/** Two digits say what is known: 118,327 -> 120,000. */
+export function rounded(value) {
+  const size = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 1);
+  return Math.round(value / size) * size;
+}
 
 /** A message; {name} is replaced, numbers are formatted, and `count` chooses among plural forms. */
 function say(key, values = {}) {
@@ -116,6 +127,7 @@ let clock = -Infinity;      // server time minus performance.now(), milliseconds
 let shownAhead = Infinity;  // never shown rising
 let shownWait = { until: Infinity };
 let failures = 0, timer = 0, busy = false;
+let notBefore = 0;          // performance.now() before which the server does not want to be asked
 let hold = null;            // { id, expiresAt, units, order }
 let view = "loading";
 
@@ -142,7 +154,8 @@ async function ask(path, { method = "GET", headers = {}, buyer = true } = {}) {
   if (buyer && known.buyer) headers = { ...headers, Authorization: `Bearer ${known.buyer}` };
   let reply;
   try {
-    reply = await fetch(path, { method, headers, credentials: "same-origin", signal: AbortSignal.timeout(8000) });
+    const credentials = buyer ? "same-origin" : "omit"; // a cache passes over what comes with a cookie
+    reply = await fetch(path, { method, headers, credentials, signal: AbortSignal.timeout(8000) });
   } catch {
     throw new Refusal(0, null, 0);
   }
@@ -159,14 +172,16 @@ let announced = "";
 
 /** The status region speaks at milestones only, never with each poll. */
 function announce(key, values) {
-  if (key === announced) return;
-  announced = key;
+  const reason = key === "paused" && board.notice ? say(`pause.${board.notice}`) : "";
+  if (key + reason === announced) return;
+  announced = key + reason;
   $("headline").textContent = say(`${key}.headline`, values);
   $("sentence").textContent = say(`${key}.sentence`, values);
+  $("reason").textContent = reason;
 }
 
 const shows = {
-  loading: [], trouble: ["check"], scheduled: ["countdown", "facts", "check"], waiting: ["line", "facts", "check"],
+  loading: [], trouble: ["check"], challenge: ["instead"], scheduled: ["countdown", "facts", "check"], waiting: ["line", "facts", "check"],
   paused: ["facts", "check"], signIn: ["sign-in"], turn: ["take"], held: ["countdown", "receipt", "give-back"],
   bought: ["receipt"], lapsed: ["again"], sold_out: [], closed: [], unknown: [],
 };
@@ -177,7 +192,7 @@ function show(next, values = {}, key = next) {
   view = next;
   document.body.dataset.state = next;
   $("badge").textContent = say(`badge.${next}`);
-  for (const id of ["line", "countdown", "sign-in", "take", "again", "give-back", "check", "facts", "receipt"]) {
+  for (const id of ["line", "countdown", "sign-in", "take", "again", "give-back", "check", "instead", "facts", "receipt"]) {
     $(id).hidden = !shows[next].includes(id);
   }
   announce(key, values);
@@ -212,6 +227,13 @@ function fill(ahead, wait) {
   const way = farthest === 0 ? 100 : 100 * (1 - ahead / farthest);
   $("progress").value = way;
   $("progress").textContent = `${Math.floor(way)} %`;
+  $("odds").textContent = odds(ahead);
+}
+
+/** Said only where both sides are known: how many people are ahead for how many units. */
+function odds(ahead) {
+  if (ahead === 0 || !board.remaining) return "";
+  return say(ahead > board.remaining ? "odds.short" : "odds.enough", { ahead: rounded(ahead), count: board.remaining });
 }
 
 const left = () => policy?.show?.remaining === "bucketed" && board.remaining > 10
@@ -239,20 +261,48 @@ function fillRules() {
     row.textContent = text;
     return row;
   }));
+  if (policy.order === "fifo") return;
+  const draw = Object.assign(document.createElement("a"), { href: `${base}/draw.json`, textContent: say("rule.check") });
+  $("rules").firstChild.nextSibling.append(" ", draw);
 }
 
 // ---- What is done ----
 
 const again = (seconds) => {
   clearTimeout(timer);
-  timer = setTimeout(round, jitter(seconds));
+  timer = setTimeout(round, Math.max(jitter(seconds), notBefore - performance.now()));
 };
 
-async function takeTicket() {
-  const reply = await ask(`${base}/ticket`, ticket ? { headers: { "X-Ticket": ticket.token } } : {});
+async function takeTicket(headers = {}) {
+  let reply;
+  try {
+    if (ticket) headers = { ...headers, "X-Ticket": ticket.token };
+    reply = await ask(`${base}/ticket`, { headers });
+  } catch (refusal) {
+    if (refusal.code !== "challenge_required" || headers["X-Challenge"]) throw refusal;
+    return takeTicket({ "X-Challenge": await meetChallenge() });
+  }
   if (!reply.token) return reply.state; // no place is given any more
   ticket = { ...reply, generation: board.generation };
   return null;
+}
+
+/** Solves one challenge in workers; gives what X-Challenge wants. Asked for once, before a ticket or before a pass. */
+async function meetChallenge() {
+  show("challenge");
+  const challenge = await ask(`${base}/challenge`, ticket ? { headers: { "X-Ticket": ticket.token } } : {});
+  const step = Math.min(4, navigator.hardwareConcurrency || 1);
+  const workers = Array.from({ length: step }, () => new Worker("/waiting/work.js", { type: "module" }));
+  try {
+    const solution = await Promise.race(workers.map((worker, first) => new Promise((solved, failed) => {
+      worker.onmessage = ({ data }) => (data.fault ? failed(new Error(data.fault)) : solved(data));
+      worker.onerror = () => failed(new Error("the worker did not start"));
+      worker.postMessage({ challenge, first, step });
+    })));
+    return btoa(JSON.stringify({ challenge, solution }));
+  } finally {
+    for (const worker of workers) worker.terminate();
+  }
 }
 
 /** The reservation of this tab, if it has one: it goes before everything else. */
@@ -306,7 +356,14 @@ function signIn() {
 }
 
 async function askForPass() {
-  const reply = await ask(`${base}/status`, { headers: { "X-Ticket": ticket.token } });
+  let reply;
+  try {
+    reply = await ask(`${base}/status`, { headers: { "X-Ticket": ticket.token } });
+  } catch (refusal) {
+    if (refusal.code !== "challenge_required") throw refusal;
+    const final = await takeTicket({ "X-Challenge": await meetChallenge() });
+    reply = final ? { state: final } : await ask(`${base}/status`, { headers: { "X-Ticket": ticket.token } });
+  }
   if (reply.state !== "admitted") {
     pass = null;
     if (reply.state === "restart") ticket = null;
@@ -417,9 +474,10 @@ function trouble(refusal) {
     return;
   }
   if (refusal.code === "ticket_invalid" || refusal.code === "restart" || refusal.code === "forbidden") ticket = null;
-  failures++;
-  if (failures >= 2 || view === "loading") show("trouble");
-  again(Math.max(refusal.retryAfter || 0, Math.min(30, 2 ** failures)));
+  if (refusal.code !== "rate_limited") failures++;
+  if (failures >= 2 || view === "loading" || view === "challenge") show("trouble");
+  notBefore = performance.now() + (refusal.retryAfter || 0) * 1000;
+  again(Math.min(30, 2 ** failures));
 }
 
 /** Reserve: the same key until the attempt is decided, so that a lost answer is found again. */
@@ -494,6 +552,8 @@ function tick() {
   } else if (view === "held") {
     const restMs = hold.expiresAt - serverNow();
     $("countdown").textContent = clockText(restMs);
+    const soon = restMs > 0 && restMs <= 60000 ? say("held.minute") : "";
+    if ($("reason").textContent !== soon) $("reason").textContent = soon; // a milestone: it is read out once
     if (restMs <= 0 && !hold.over) {
       hold.over = true;
       again(1);
@@ -510,9 +570,6 @@ function takeBuyerFromAddress() {
 }
 
 async function start() {
-  $("sale").textContent = sale;
-  $("policy").href = `${base}/policy`;
-  $("plain").href = `${base}/wait`;
   for (const name of Object.keys(known)) known[name] = memory.get(name);
   takeBuyerFromAddress();
   await loadWords();

@@ -23,6 +23,7 @@ CREATE TABLE tidegate.sales (
     proof_lease_ms      bigint NOT NULL CHECK (proof_lease_ms >= 1),
     remaining_bucketed  boolean NOT NULL,
     shards              integer NOT NULL CHECK (shards >= 1),
+    challenge           integer NOT NULL CHECK (challenge BETWEEN 0 AND 2),
     -- state: `stage` is how far the sale is, `state` what everybody acts on: any active pause comes first
     stage               text NOT NULL DEFAULT 'scheduled' CHECK (stage IN ('scheduled', 'open', 'sold_out', 'closed')),
     pause_ids           text[] NOT NULL DEFAULT '{}',

@@ -9,7 +9,8 @@ RETURNS TABLE (
     grace_ms bigint, extend_ms bigint, extensions_max integer, pace_start_milli bigint, pace_min_milli bigint,
     pace_max_milli bigint, proof_every_ms bigint, proof_lease_ms bigint, remaining_bucketed boolean, shards integer,
     state text, epoch bigint, armed boolean, run_id text, replication_id text, control_seq bigint, pauses text,
-    lifted text, now_ms bigint, open_from_ms bigint, last_clean_ms bigint, clean_rounds integer, pace_milli bigint)
+    lifted text, now_ms bigint, open_from_ms bigint, last_clean_ms bigint, clean_rounds integer, pace_milli bigint,
+    challenge integer)
 LANGUAGE sql STABLE AS $$
     SELECT s.sale, s.generation,
            (SELECT string_agg(i.sku || ':' || i.units || ':' || i.price_minor || ':' || i.currency, ';' ORDER BY i.item)
@@ -21,7 +22,7 @@ LANGUAGE sql STABLE AS $$
                        FROM unnest(s.pause_ids, s.pause_causes) WITH ORDINALITY AS p (id, cause, n)), ''),
            array_to_string(s.lifted_ids, ';'), tidegate.to_ms(clock_timestamp()),
            tidegate.to_ms(least(s.opens_at, s.opened_at)), coalesce(tidegate.to_ms(s.last_clean_at), 0), s.clean_rounds,
-           s.pace_milli
+           s.pace_milli, s.challenge
       FROM tidegate.sales s
      WHERE CASE WHEN p_only IS NULL THEN s.sale > p_after ELSE s.sale = p_only END
      ORDER BY s.sale LIMIT p_limit

@@ -157,8 +157,8 @@ CREATE FUNCTION tidegate.store_definition(p_sale text, p_generation bigint, p_de
 LANGUAGE sql AS $$
     INSERT INTO tidegate.sales AS s (
         sale, generation, opens_at, queue_order, limit_per_buyer, hold_ms, grace_ms, extend_ms, extensions_max,
-        pace_start_milli, pace_min_milli, pace_max_milli, proof_every_ms, proof_lease_ms, remaining_bucketed, shards, epoch,
-        created_at)
+        pace_start_milli, pace_min_milli, pace_max_milli, proof_every_ms, proof_lease_ms, remaining_bucketed, shards, challenge,
+        epoch, created_at)
     VALUES (
         p_sale, p_generation, tidegate.from_ms((p_definition->>'opens_ms')::bigint), p_definition->>'order',
         (p_definition->>'limit_per_buyer')::integer, (p_definition->>'hold_ms')::bigint,
@@ -166,8 +166,8 @@ LANGUAGE sql AS $$
         (p_definition->>'extensions_max')::integer, (p_definition->>'pace_start_milli')::bigint,
         (p_definition->>'pace_min_milli')::bigint, (p_definition->>'pace_max_milli')::bigint,
         (p_definition->>'proof_every_ms')::bigint, (p_definition->>'proof_lease_ms')::bigint,
-        (p_definition->>'remaining_bucketed')::boolean, (p_definition->>'shards')::integer, 1,
-        date_trunc('milliseconds', clock_timestamp()))
+        (p_definition->>'remaining_bucketed')::boolean, (p_definition->>'shards')::integer,
+        (p_definition->>'challenge')::integer, 1, date_trunc('milliseconds', clock_timestamp()))
     ON CONFLICT (sale) DO UPDATE SET
         generation = excluded.generation, opens_at = excluded.opens_at, queue_order = excluded.queue_order,
         limit_per_buyer = excluded.limit_per_buyer, hold_ms = excluded.hold_ms, grace_ms = excluded.grace_ms,
@@ -175,7 +175,8 @@ LANGUAGE sql AS $$
         pace_start_milli = excluded.pace_start_milli, pace_min_milli = excluded.pace_min_milli,
         pace_max_milli = excluded.pace_max_milli, proof_every_ms = excluded.proof_every_ms,
         proof_lease_ms = excluded.proof_lease_ms, remaining_bucketed = excluded.remaining_bucketed,
-        shards = excluded.shards, epoch = s.epoch + 1, created_at = excluded.created_at, stage = 'scheduled',
+        shards = excluded.shards, challenge = excluded.challenge, epoch = s.epoch + 1,
+        created_at = excluded.created_at, stage = 'scheduled',
         pause_ids = '{}', pause_causes = '{}', control_seq = s.control_seq + 1, armed = false, armed_at = NULL,
         run_id = '', replication_id = '', system_identifier = '', timeline = '', last_clean_at = NULL, clean_rounds = 0,
         pace_milli = 0, opened_at = NULL, closed_at = NULL;
@@ -194,6 +195,7 @@ CREATE FUNCTION tidegate.definition_of(p_sale tidegate.sales) RETURNS jsonb LANG
         'pace_start_milli', p_sale.pace_start_milli, 'pace_min_milli', p_sale.pace_min_milli,
         'pace_max_milli', p_sale.pace_max_milli, 'proof_every_ms', p_sale.proof_every_ms,
         'proof_lease_ms', p_sale.proof_lease_ms, 'remaining_bucketed', p_sale.remaining_bucketed, 'shards', p_sale.shards,
+        'challenge', p_sale.challenge,
         'items', (SELECT jsonb_agg(jsonb_build_object('sku', i.sku, 'units', i.units, 'price_minor', i.price_minor,
                                                       'currency', i.currency) ORDER BY i.item)
                     FROM tidegate.sale_items i WHERE i.sale = p_sale.sale AND i.generation = p_sale.generation))

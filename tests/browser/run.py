@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The browser tests: a stack of its own with a sale for every state, then Chromium over all of them. See README.md."""
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tools", "stack"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "flow"))
+
+from shop import Shop, eventually  # noqa: E402  (needs the paths above)
+from stack import Stack  # noqa: E402
+
+LIMIT_S = 420
+
+
+def crowd(shop, sale, count):
+    """So many visitors take their places."""
+    for _ in range(count):
+        answer = shop.http("GET", f"/sale/{sale}/ticket")
+        assert answer.status == 200, answer
+
+
+def sold_out(shop):
+    """A sale of one unit, bought and settled."""
+    sale = shop.sale(units=1)
+    _, _, _, held = shop.win(sale)
+    assert shop.confirm(held.json["reservationId"]).status == 200
+    eventually(lambda: shop.board(sale).get("state") == "sold_out", 20, "sold out")
+    return sale
+
+
+def reserved(shop, sale, act=None):
+    """A buyer who holds a unit: what the page keeps for him."""
+    buyer, _, _, held = shop.win(sale)
+    reservation = held.json["reservationId"]
+    if act:
+        assert act(buyer, reservation).status == 200
+    return {"buyer": buyer.token, "reservation": reservation}
+
+
+def prepare(shop):
+    """One sale per state; what a page of that state needs besides."""
+    fast = shop.sale(name="summer-festival", units=500)
+    waiting = shop.sale(name="winter-concert", units=30, pace="1/s")
+    crowd(shop, waiting, 400)
+    near = shop.sale(name="night-train", units=1000, pace="1/s")
+    held_all = shop.sale(name="one-piece", units=1)
+    shop.win(held_all)
+    paused = shop.sale(name="paused-sale", units=50)
+    shop.stack.ctl("sale", "pause", paused, "--cause", "price label is wrong")
+    closed = shop.sale(name="last-year", units=5)
+    shop.stack.ctl("sale", "close", closed)
+    for sale, state in ((paused, "paused"), (closed, "closed")):
+        eventually(lambda: shop.board(sale).get("state") == state, 20, state)  # noqa: B023  (used before the next turn)
+    challenge = shop.sale(name="limited-edition", units=50, challenge="ticket")
+    scheduled = shop.apply(name="spring-opening", units=3000, opens_in=3 * 86400)
+    eventually(lambda: shop.board(scheduled).get("state") == "scheduled", 20, "scheduled")
+    return {
+        "scheduled": {"sale": scheduled}, "challenge": {"sale": challenge}, "waiting": {"sale": waiting}, "near": {"sale": near},
+        "allHeld": {"sale": held_all}, "paused": {"sale": paused}, "signIn": {"sale": fast},
+        "turn": {"sale": fast, "keep": {"buyer": shop.buyer().token}},
+        "held": {"sale": fast, "keep": reserved(shop, fast)},
+        "bought": {"sale": fast, "keep": reserved(shop, fast, lambda _, reservation: shop.confirm(reservation))},
+        "lapsed": {"sale": fast, "keep": reserved(shop, fast, lambda buyer, reservation: buyer.cancel(reservation))},
+        "sold_out": {"sale": sold_out(shop)}, "closed": {"sale": closed}, "trouble": {"sale": fast}, "unknown": {"sale": "no-such-sale"},
+    }
+
+
+def journeys(shop):
+    """Sales that a whole way through is walked in, one each."""
+    with open(f"{shop.stack.env['TIDEGATE_KEYS']}/entrant", encoding="ascii") as handle:
+        entrant = bytes.fromhex(handle.read().split()[-1])
+    domain = b"tidegate challenge key"
+    secret = hashlib.blake2b(len(domain).to_bytes(8, "little") + domain, key=entrant).hexdigest()[:64]
+    line = shop.sale(units=1, pace="1/s")
+    crowd(shop, line, 6)
+    return {"line": line, "buyers": [shop.buyer().token, shop.buyer().token], "service": shop.service,
+            "ticket": shop.sale(units=20, challenge="ticket"), "pass": shop.sale(units=20, challenge="pass"),
+            "patience": shop.sale(units=20, challenge="ticket"), "secret": secret}
+
+
+def walk(shop, plan, only):
+    """Runs the scripts in Node; returns their results as (name, fault or None)."""
+    with open(f"{shop.stack.run}/plan.json", "w", encoding="utf-8") as handle:
+        json.dump(plan, handle)
+    command = ["node", os.path.join(HERE, "main.mjs"), handle.name, *([only] if only else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        for line in process.stdout:
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "queue-down":  # the pages have been seen: now nobody gives places
+                shop.stack.kill("queue")
+            else:
+                yield word, rest
+    if process.returncode:
+        yield "FAIL", f"node ended with {process.returncode}"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/dev browser", description=__doc__)
+    parser.add_argument("--only", help="only states and journeys whose name contains this")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder (default: build/release)")
+    options = parser.parse_args()
+    shots = os.path.join(ROOT, "build", "browser", "screenshots")
+    if not options.only:
+        shutil.rmtree(shots, ignore_errors=True)
+    os.makedirs(shots, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="tidegate-browser-")
+    os.chmod(folder, 0o711)
+    stack = Stack(os.path.join(folder, "run"), os.path.abspath(options.build), quiet=True)
+    passed, failed, begun = 0, 0, time.monotonic()
+    stack.start()
+    try:
+        shop = Shop(stack)
+        plan = {"base": stack.env["TIDEGATE_EDGE_URL"], "states": prepare(shop), "journeys": journeys(shop), "shots": shots,
+                "modules": os.path.join(ROOT, "build", "browser", "node_modules"), "limitMs": LIMIT_S * 1000}
+        print(f"a stack and its sales: {time.monotonic() - begun:.0f} s", flush=True)
+        for word, rest in walk(shop, plan, options.only):
+            passed += word == "ok"
+            failed += word == "FAIL"
+            print(word, rest, flush=True)
+    finally:
+        stack.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    if passed == 0:
+        failed += 1
+        print("FAIL nothing was tested")
+    print(f"{time.monotonic() - begun:.0f} s, screenshots in {os.path.relpath(shots, ROOT)}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
