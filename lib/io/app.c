@@ -238,6 +238,10 @@ static int open_all(struct tg_app *app)
             tg_log(TG_LOG_ERROR, "app.bus_failed", TG_TEXT_FIELD("error", tg_error_text(error)));
             return error;
         }
+        error = tg_bus_serve(app->bus, TG_MESSAGE_EXAMINE, app_on_examine, app);
+        if (error != 0) {
+            return error;
+        }
     }
     error = app->spec->start != NULL ? app->spec->start(app, app->spec->context) : 0;
     if (error != 0) {

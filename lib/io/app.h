@@ -35,6 +35,9 @@ struct tg_app_spec {
     /* Number of things still in progress; 0 = flushed. Polled while Flushing. */
     size_t (*busy)(void *context);
     void (*stop)(void *context);
+    /* What its store says of its own configuration, as lines "name value\n" (TG_REQUIREMENT rows of
+     * catalog/requirements.def); "" while that is not known. May be NULL: no store. */
+    void (*configuration)(void *context, char *out_text, size_t capacity);
     void *context;
     bool without_bus; /* tools and tests */
 };

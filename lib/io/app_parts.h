@@ -26,6 +26,8 @@ struct app_timer {
     struct app_timer *next;
 };
 
+struct tg_bus_incoming;
+
 struct tg_app {
     const struct tg_app_spec *spec;
     struct tg_common_settings settings;
@@ -59,6 +61,9 @@ TG_MUST_CHECK int app_load_settings(struct tg_app *app, FILE *errors);
 /* app_admin.c: true when the daemon is ready; `out_why` static text, "" when ready. */
 bool app_is_ready(struct tg_app *app, const char **out_why);
 TG_MUST_CHECK int app_admin_open(struct tg_app *app);
+
+/* app_examine.c: a handler of the bus; context is the app. */
+void app_on_examine(void *context, struct tg_bus_incoming *take_incoming);
 
 /* app_health.c: asks the admin port of a running daemon; the exit code. Blocks for at most two
  * seconds. */

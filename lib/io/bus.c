@@ -14,6 +14,11 @@ bool tg_bus_connected(const struct tg_bus *bus)
            atomic_load(&bus->link.announced);
 }
 
+int64_t tg_bus_payload_max(const struct tg_bus *bus)
+{
+    return tg_bus_connected(bus) ? natsConnection_GetMaxPayload(bus->connection) : 0;
+}
+
 bool tg_bus_healthy(const struct tg_bus *bus)
 {
     return tg_bus_connected(bus) &&

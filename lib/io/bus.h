@@ -41,6 +41,9 @@ bool tg_bus_connected(const struct tg_bus *bus);
 /* Connected, and no pending limit was reached in the last 5 s: what readiness asks. */
 bool tg_bus_healthy(const struct tg_bus *bus);
 
+/* The longest message the server takes, headers included; 0 while not connected. */
+int64_t tg_bus_payload_max(const struct tg_bus *bus);
+
 /* Handles a message. Takes the message over: ends with tg_bus_reply or tg_bus_release, now or
  * later. */
 typedef void tg_bus_handler(void *context, struct tg_bus_incoming *take_incoming);

@@ -23,7 +23,14 @@ struct tg_kv_server {
     bool primary;
     bool noeviction;
     char version[16];
+    char policy[32]; /* maxmemory_policy */
+    bool append_only;
 };
+
+/* From the text of INFO. 0, or TG_ERR_MALFORMED when something needed is missing,
+ * TG_ERR_DISCONNECTED while Redis is loading. */
+TG_MUST_CHECK int tg_kv_server_read(const char *info, size_t length,
+                                    struct tg_kv_server *out_server);
 
 struct tg_kv_spec {
     const char *url; /* redis://[user:password@]host:port[/db] or unix:///path */

@@ -122,10 +122,10 @@ static bool info_field(const char *info, const char *name, char *out_value, size
     return false;
 }
 
-int kv_server_parse(const char *info, size_t length, struct tg_kv_server *out_server)
+int tg_kv_server_read(const char *info, size_t length, struct tg_kv_server *out_server)
 {
     struct tg_kv_server server = {.primary = false};
-    char role[16], policy[32], loading[4];
+    char role[16], switched[4];
     if (memchr(info, '\0', length) != NULL) {
         return TG_ERR_MALFORMED;
     }
@@ -133,14 +133,16 @@ int kv_server_parse(const char *info, size_t length, struct tg_kv_server *out_se
         !info_field(info, "redis_version", server.version, sizeof server.version) ||
         !info_field(info, "role", role, sizeof role) ||
         !info_field(info, "master_replid", server.replication_id, sizeof server.replication_id) ||
-        !info_field(info, "maxmemory_policy", policy, sizeof policy)) {
+        !info_field(info, "maxmemory_policy", server.policy, sizeof server.policy)) {
         return TG_ERR_MALFORMED;
     }
-    if (info_field(info, "loading", loading, sizeof loading) && strcmp(loading, "0") != 0) {
+    if (info_field(info, "loading", switched, sizeof switched) && strcmp(switched, "0") != 0) {
         return TG_ERR_DISCONNECTED;
     }
+    server.append_only =
+        info_field(info, "aof_enabled", switched, sizeof switched) && strcmp(switched, "1") == 0;
     server.primary = strcmp(role, "master") == 0;
-    server.noeviction = strcmp(policy, "noeviction") == 0;
+    server.noeviction = strcmp(server.policy, "noeviction") == 0;
     *out_server = server;
     return 0;
 }
@@ -163,7 +165,7 @@ static void on_info(redisAsyncContext *redis, void *raw_reply, void *data)
         return;
     }
     if (reply->type != REDIS_REPLY_STRING ||
-        kv_server_parse(reply->str, (size_t)reply->len, &kv->server) != 0) {
+        tg_kv_server_read(reply->str, (size_t)reply->len, &kv->server) != 0) {
         kv->drop_wanted = true; /* no rights, loading, or not Redis */
         return;
     }

@@ -96,9 +96,6 @@ void kv_connect(struct tg_kv *kv);
 /* Lets go of the connection: every outstanding command is told `status`, then on_change(NULL) if it
  * had been usable. */
 void kv_drop(struct tg_kv *kv, int status);
-/* From INFO's text. 0, or TG_ERR_MALFORMED when something needed is missing, TG_ERR_DISCONNECTED
- * while Redis is loading. */
-TG_MUST_CHECK int kv_server_parse(const char *info, size_t length, struct tg_kv_server *out_server);
 /* FIPS 180-4; Redis names scripts by it, nothing secret depends on it. */
 void kv_sha1(const char *data, size_t length, uint8_t out_digest[KV_SHA1_BYTES]);
 /* Frees the memory once handles and look-up are closed. */

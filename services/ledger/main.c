@@ -33,6 +33,11 @@ static bool ready(void *context, const char **out_why)
     return ledger_ready(ledger, out_why);
 }
 
+static void configuration(void *context, char *out_text, size_t capacity)
+{
+    ledger_configuration(ledger, out_text, capacity);
+}
+
 static void drain(void *context)
 {
     ledger_drain(ledger);
@@ -71,6 +76,7 @@ int main(int argc, char **argv)
         .settings = &settings,
         .start = start,
         .ready = ready,
+        .configuration = configuration,
         .drain = drain,
         .busy = busy,
         .stop = stop};

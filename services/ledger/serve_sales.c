@@ -8,6 +8,8 @@
 #include "services/ledger/migrate.h"
 #include "services/ledger/service_parts.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Tokens of listings that nobody on the bus waits for. */
@@ -190,12 +192,24 @@ void ledger_health_known(void *context, uint64_t token, int status,
         ledger->unhealthy_why = "PostgreSQL is read-only";
         return;
     }
-    if (!health->durable && !ledger->durable_told) {
-        ledger->durable_told = true;
-        tg_log(TG_LOG_WARN, "ledger.not_durable",
-               TG_TEXT_FIELD(
-                   "why",
-                   "fsync, full_page_writes or synchronous_commit is off: a 201 is no promise"));
+    if (!health->sound && ledger->sound_told) {
+        tg_log(TG_LOG_WARN, "ledger.unsound",
+               TG_TEXT_FIELD("why",
+                             "a 201 is no promise here: tidegatectl doctor names what to change"));
     }
+    ledger->sound_told = health->sound;
+    ledger->clock_ahead_ms = health->now_ms - tg_now_wall().ms;
+    memcpy(ledger->configuration, health->configuration, sizeof ledger->configuration);
     ledger->healthy_at = tg_now_mono();
+}
+
+void ledger_configuration(const struct ledger *ledger, char *out_text, size_t capacity)
+{
+    const char *why;
+    if (!ledger_ready(ledger, &why)) {
+        return;
+    }
+    (void)snprintf(out_text, capacity, "%spostgres_clock_ahead_ms %" PRId64 "\nevent_stream %s\n",
+                   ledger->configuration, ledger->clock_ahead_ms,
+                   ledger->publisher.stream_made ? "made" : "missing");
 }

@@ -158,6 +158,7 @@ int ledger_open(struct tg_app *app, const struct ledger_settings *settings,
     ledger->app = app;
     ledger->unhealthy_why = "PostgreSQL has not answered yet";
     ledger->healthy_at.ms = INT64_MIN / 2;
+    ledger->sound_told = true;
     int error = tg_keys_secret(settings->keys, "service.hash", ledger->service_hash);
     if (error == 0) {
         error = open_tables(ledger, settings);

@@ -13,6 +13,8 @@ TG_MUST_CHECK int ledger_open(struct tg_app *app, const struct ledger_settings *
 /* A statement was answered lately by a writable PostgreSQL of our schema, and the bus is connected.
  */
 bool ledger_ready(const struct ledger *ledger, const char **out_why);
+/* Lines "name value" for tidegatectl doctor; left alone while the ledger is not ready. */
+void ledger_configuration(const struct ledger *ledger, char *out_text, size_t capacity);
 void ledger_drain(struct ledger *ledger);
 size_t ledger_busy(const struct ledger *ledger);
 struct ledger *ledger_free(struct ledger *ledger);

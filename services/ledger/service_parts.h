@@ -48,7 +48,9 @@ struct ledger {
     bool view_busy, view_again;
     struct tg_mono healthy_at; /* last answer of a writable store of our schema */
     const char *unhealthy_why;
-    bool durable_told, draining;
+    bool sound_told, draining;
+    int64_t clock_ahead_ms; /* of PostgreSQL before ours, when it last answered */
+    char configuration[LEDGER_CONFIGURATION_BYTES]; /* as it last answered */
     uint8_t service_hash[TG_KEY_BYTES];
     struct ledger_load load;
     struct ledger_publisher publisher;

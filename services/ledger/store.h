@@ -15,7 +15,8 @@ enum {
     LEDGER_DETAIL_BYTES = 1024, /* a resume may have to be told 32 pauses */
     LEDGER_MESSAGE_ID_BYTES = 192,
     LEDGER_COMMAND_BYTES = 8192,
-    LEDGER_EVENT_KIND_BYTES = 16
+    LEDGER_EVENT_KIND_BYTES = 16,
+    LEDGER_CONFIGURATION_BYTES = 512
 };
 
 /* How one hold of a batch fared. reason: refused ones (REFUSED), and TRY_AGAIN with UNKNOWN. */
@@ -224,7 +225,9 @@ struct ledger_event {
 
 struct ledger_health {
     uint32_t version; /* of the schema; 0: none */
-    bool writable, durable;
+    bool writable, sound;
+    int64_t now_ms;                                 /* its clock */
+    char configuration[LEDGER_CONFIGURATION_BYTES]; /* lines "name value" */
 };
 
 /* Who hears the answers. */

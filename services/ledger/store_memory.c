@@ -299,7 +299,7 @@ int memory_published(void *self, const int64_t *ids, uint32_t count, uint64_t to
 static void tell_health(struct store_memory *store, const struct memory_answer *answer, int status)
 {
     const struct ledger_health health = {
-        .version = ledger_schema_version(), .writable = true, .durable = true};
+        .version = ledger_schema_version(), .writable = true, .sound = true};
     store->answers.health(store->answers.context, answer->token, status, &health);
 }
 

@@ -72,7 +72,9 @@ static void on_health(void *context, uint64_t token, int status, const PGresult 
     if (status == 0) {
         health.version = store_small(&row, 0);
         health.writable = store_flag(&row, 1);
-        health.durable = store_flag(&row, 2);
+        health.sound = store_flag(&row, 2);
+        health.now_ms = store_number(&row, 3);
+        store_copy(&row, 4, health.configuration, sizeof health.configuration);
     }
     status = store_outcome(status, result, &row);
     store->answers.health(store->answers.context, token, status, &health);

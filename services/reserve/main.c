@@ -24,6 +24,7 @@ int main(int argc, char **argv)
         .settings = &service.settings,
         .start = reserve_service_start,
         .ready = reserve_service_ready,
+        .configuration = reserve_service_configuration,
         .drain = reserve_service_drain,
         .busy = reserve_service_busy,
         .stop = reserve_service_stop,

@@ -179,6 +179,12 @@ bool reserve_service_ready(void *context, const char **out_why)
     return false;
 }
 
+void reserve_service_configuration(void *context, char *out_text, size_t capacity)
+{
+    const struct reserve_service *service = context;
+    service->store->configuration(service->store, out_text, capacity);
+}
+
 void reserve_service_drain(void *context)
 {
     struct reserve_service *service = context;

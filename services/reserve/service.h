@@ -115,6 +115,7 @@ struct reserve_service {
 
 int reserve_service_start(struct tg_app *app, void *context);
 bool reserve_service_ready(void *context, const char **out_why);
+void reserve_service_configuration(void *context, char *out_text, size_t capacity);
 void reserve_service_drain(void *context);
 size_t reserve_service_busy(void *context);
 void reserve_service_stop(void *context);

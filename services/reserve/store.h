@@ -18,8 +18,10 @@ struct reserve_store {
     const char *(*run_id)(const struct reserve_store *store);
     const char *(*replication_id)(const struct reserve_store *store);
     bool (*noeviction)(const struct reserve_store *store);
+    /* Its settings as lines "name value"; nothing while there is none. */
+    void (*configuration)(const struct reserve_store *store, char *out_text, size_t capacity);
     /* Asks whether it is still the primary it was when the connection opened; if not, the
-     * connection is given up. Scripts that only read do not notice. */
+     * connection is given up. Scripts that only read do not notice. Looks at its settings, too. */
     void (*check)(struct reserve_store *store);
 };
 

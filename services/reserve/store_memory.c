@@ -790,6 +790,11 @@ static bool noeviction(const struct reserve_store *port)
     return ((const struct reserve_memory *)port)->connected;
 }
 
+static void configuration(const struct reserve_store *port, char *out_text, size_t capacity)
+{
+    /* It has no settings. */
+}
+
 static void check(struct reserve_store *port)
 {
     /* It is always itself. */
@@ -799,7 +804,8 @@ void reserve_memory_init(struct reserve_memory *memory, const char *run_id_,
                          const char *replication_id_)
 {
     memset(memory, 0, sizeof *memory);
-    memory->port = (struct reserve_store){run, run_id, replication_id, noeviction, check};
+    memory->port =
+        (struct reserve_store){run, run_id, replication_id, noeviction, configuration, check};
     memory->connected = true;
     memcpy(memory->run_id_text, run_id_, strnlen(run_id_, sizeof memory->run_id_text - 1));
     memcpy(memory->replication_id_text, replication_id_,

@@ -29,6 +29,7 @@ struct redis_store {
     uint32_t free_slots[TG_MAX_GATE_IN_FLIGHT];
     uint32_t free_count;
     bool checking;
+    struct tg_kv_server seen; /* as last looked at; of the present connection */
     uint64_t calls;
     struct reserve_word words[RESERVE_WORDS_MAX];
     void (*on_change)(void *context, bool usable);
@@ -141,8 +142,8 @@ static int run(struct reserve_store *port, const struct reserve_call *call,
 static const struct tg_kv_server *server_of(const struct reserve_store *port)
 {
     const struct redis_store *store = (const struct redis_store *)port;
-    const struct tg_kv_server *server = store->kv != NULL ? tg_kv_server(store->kv) : NULL;
-    return server != NULL && server->primary ? server : NULL;
+    bool connected = store->kv != NULL && tg_kv_server(store->kv) != NULL;
+    return connected && store->seen.primary ? &store->seen : NULL;
 }
 
 static const char *run_id(const struct reserve_store *port)
@@ -163,35 +164,39 @@ static bool noeviction(const struct reserve_store *port)
     return server != NULL && server->noeviction;
 }
 
-bool reserve_redis_still(const char *info, const char *replication_id, bool noeviction)
+static void configuration(const struct reserve_store *port, char *out_text, size_t capacity)
 {
-    static const char role[] = "\nrole:master\r\n", name[] = "\nmaster_replid:";
-    static const char policy[] = "\nmaxmemory_policy:noeviction\r\n";
-    const char *at = strstr(info, name);
-    size_t length = strlen(replication_id);
-    return strstr(info, role) != NULL && (strstr(info, policy) != NULL) == noeviction &&
-           at != NULL && strncmp(at + sizeof name - 1, replication_id, length) == 0 &&
-           at[sizeof name - 1 + length] == '\r';
+    const struct tg_kv_server *server = server_of(port);
+    if (server != NULL) {
+        (void)snprintf(out_text, capacity,
+                       "redis_version %s\nmaxmemory_policy %s\nappend_only %s\n", server->version,
+                       server->policy, server->append_only ? "on" : "off");
+    }
 }
 
 static void on_checked(void *context, uint64_t token, int status, const redisReply *reply)
 {
     struct redis_store *store = context;
-    const char *expected = replication_id(&store->port);
+    struct tg_kv_server now;
     store->checking = false;
-    if (status == 0 && expected != NULL &&
-        (reply->type != REDIS_REPLY_STRING ||
-         !reserve_redis_still(reply->str, expected, noeviction(&store->port)))) {
-        tg_kv_reconnect(store->kv);
+    if (status != 0 || server_of(&store->port) == NULL) {
+        return;
     }
+    if (reply->type != REDIS_REPLY_STRING ||
+        tg_kv_server_read(reply->str, (size_t)reply->len, &now) != 0 || !now.primary ||
+        strcmp(now.replication_id, store->seen.replication_id) != 0) {
+        tg_kv_reconnect(store->kv);
+        return;
+    }
+    store->seen = now;
 }
 
 static void check(struct reserve_store *port)
 {
-    static const char *const words[] = {"INFO", "replication", "memory"};
+    static const char *const words[] = {"INFO"};
     struct redis_store *store = (struct redis_store *)port;
     if (!store->checking) {
-        store->checking = tg_kv_command(store->kv, 3, words, NULL, on_checked, store, 0) == 0;
+        store->checking = tg_kv_command(store->kv, 1, words, NULL, on_checked, store, 0) == 0;
     }
 }
 
@@ -199,6 +204,7 @@ static void connection_changed(void *context, const struct tg_kv_server *server)
 {
     struct redis_store *store = context;
     bool usable = server != NULL && server->primary;
+    store->seen = server != NULL ? *server : (struct tg_kv_server){.primary = false};
     tg_metric_set(TG_METRIC_GATE_CONNECTED, "", usable ? 1 : 0);
     if (server != NULL && !server->primary) {
         tg_kv_reconnect(
@@ -239,7 +245,8 @@ int reserve_store_redis_open(uv_loop_t *loop, const char *url,
         return TG_ERR_FULL;
     }
     prepare(store);
-    store->port = (struct reserve_store){run, run_id, replication_id, noeviction, check};
+    store->port =
+        (struct reserve_store){run, run_id, replication_id, noeviction, configuration, check};
     store->on_change = on_change;
     store->context = context;
     const struct tg_kv_spec spec = {.url = url,

@@ -17,7 +17,4 @@ struct reserve_store *reserve_store_redis_free(struct reserve_store *store);
  * leads to the wrong place. */
 enum reserve_ending reserve_redis_error(const char *text, bool *out_reconnect);
 
-/* INFO replication memory still says primary, with this replication id and this policy. */
-bool reserve_redis_still(const char *info, const char *replication_id, bool noeviction);
-
 #endif

@@ -47,7 +47,7 @@ class PrivatePostgres:
             self.as_user = ["runuser", "-u", "postgres", "--"]
         self.bin = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))[-1]
         self.run("initdb", "-D", f"{self.folder}/data", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "owner", "--no-sync")
-        settings = ("listen_addresses=''", "max_connections=80", "fsync=off", *options)  # nobody pulls this one's plug
+        settings = ("listen_addresses=''", "max_connections=80", *options)
         self.options = f"-k {self.folder} " + " ".join(f"-c {setting}" for setting in settings)
         self.start()
         self.count = itertools.count(1)

@@ -46,8 +46,8 @@ static inline void private_postgres_start(void)
 {
     char arguments[512];
     snprintf(arguments, sizeof arguments,
-             "-D %s/data -l %s/log -w -o \"-k %s -c listen_addresses='' -c fsync=off\" start",
-             private_folder, private_folder, private_folder);
+             "-D %s/data -l %s/log -w -o \"-k %s -c listen_addresses=''\" start", private_folder,
+             private_folder, private_folder);
     assert_int_equal(private_program("pg_ctl", arguments), 0);
 }
 

@@ -102,20 +102,22 @@ static void scripts_are_named_by_sha1(void **state)
 
 #define RUN_ID "0123456789012345678901234567890123456789"
 #define REPLID "abcdefabcdefabcdefabcdefabcdefabcdefabcd"
-static const char info[] =
-    "# Server\r\nredis_version:7.0.15\r\nrun_id:" RUN_ID
-    "\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
-    "# Persistence\r\nloading:0\r\n# Replication\r\nrole:master\r\nmaster_replid:" REPLID "\r\n";
+static const char info[] = "# Server\r\nredis_version:7.0.15\r\nrun_id:" RUN_ID
+                           "\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"
+                           "# Persistence\r\nloading:0\r\naof_enabled:1\r\n# "
+                           "Replication\r\nrole:master\r\nmaster_replid:" REPLID "\r\n";
 
 static void info_is_read(void **state)
 {
     struct tg_kv_server server;
-    assert_int_equal(kv_server_parse(info, strlen(info), &server), 0);
+    assert_int_equal(tg_kv_server_read(info, strlen(info), &server), 0);
     assert_string_equal(server.run_id, RUN_ID);
     assert_string_equal(server.replication_id, REPLID);
     assert_string_equal(server.version, "7.0.15");
     assert_true(server.primary);
     assert_true(server.noeviction);
+    assert_string_equal(server.policy, "noeviction");
+    assert_true(server.append_only);
 }
 
 static int parse_with(const char *from, const char *to, struct tg_kv_server *out_server)
@@ -124,7 +126,7 @@ static int parse_with(const char *from, const char *to, struct tg_kv_server *out
     const char *at = strstr(info, from);
     int length =
         snprintf(text, sizeof text, "%.*s%s%s", (int)(at - info), info, to, at + strlen(from));
-    return kv_server_parse(text, (size_t)length, out_server);
+    return tg_kv_server_read(text, (size_t)length, out_server);
 }
 
 static void what_info_must_say(void **state)
@@ -134,12 +136,14 @@ static void what_info_must_say(void **state)
     assert_false(server.primary);
     assert_int_equal(parse_with("noeviction", "allkeys-lru", &server), 0);
     assert_false(server.noeviction);
+    assert_int_equal(parse_with("aof_enabled:1", "aof_enabled:0", &server), 0);
+    assert_false(server.append_only);
     assert_int_equal(parse_with("loading:0", "loading:1", &server), TG_ERR_DISCONNECTED);
     assert_int_equal(parse_with("run_id:", "walk_id:", &server), TG_ERR_MALFORMED);
     assert_int_equal(parse_with("master_replid:", "x:", &server), TG_ERR_MALFORMED);
     assert_int_equal(parse_with("maxmemory_policy:", "x:", &server), TG_ERR_MALFORMED);
     assert_int_equal(parse_with(RUN_ID, RUN_ID "0", &server), TG_ERR_MALFORMED);
-    assert_int_equal(kv_server_parse("", 0, &server), TG_ERR_MALFORMED);
+    assert_int_equal(tg_kv_server_read("", 0, &server), TG_ERR_MALFORMED);
 }
 
 int main(void)

@@ -206,31 +206,6 @@ static void errors_of_redis(void **state)
     }
 }
 
-static void a_primary_that_is_another_one_now(void **state)
-{
-    static const char info[] =
-        "# Replication\r\nrole:master\r\nmaster_replid:abc\r\nmaster_replid2:000\r\n"
-        "# Memory\r\nmaxmemory_policy:noeviction\r\n";
-    static const char replica[] = "# Replication\r\nrole:slave\r\nmaster_replid:abc\r\n"
-                                  "maxmemory_policy:noeviction\r\n";
-    assert_true(reserve_redis_still(info, "abc", true));
-    assert_false(reserve_redis_still(info, "ab", true));
-    assert_false(reserve_redis_still(info, "abd", true));
-    assert_false(reserve_redis_still(replica, "abc", true));
-    assert_false(reserve_redis_still("", "abc", true));
-}
-
-static void a_policy_that_changed_under_us(void **state)
-{
-    static const char keeps[] =
-        "# R\r\nrole:master\r\nmaster_replid:abc\r\nmaxmemory_policy:noeviction\r\n";
-    static const char drops[] =
-        "# R\r\nrole:master\r\nmaster_replid:abc\r\nmaxmemory_policy:allkeys-lru\r\n";
-    assert_false(reserve_redis_still(drops, "abc", true));
-    assert_true(reserve_redis_still(drops, "abc", false)); /* no reason to connect for ever */
-    assert_false(reserve_redis_still(keeps, "abc", false));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,8 +217,6 @@ int main(void)
         cmocka_unit_test(words_of_look),
         cmocka_unit_test(looks_of_another_shape),
         cmocka_unit_test(errors_of_redis),
-        cmocka_unit_test(a_primary_that_is_another_one_now),
-        cmocka_unit_test(a_policy_that_changed_under_us),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

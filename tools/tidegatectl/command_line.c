@@ -24,6 +24,9 @@ enum { KEY_CAUSE = 256, KEY_LIFE, KEY_WAIT, KEY_FOR, KEY_DRY_RUN };
 static const struct argp_option no_options[] = {{0}};
 static const struct argp_option file_options[] = {OPTION_FILE, {0}};
 static const struct argp_option wait_options[] = {OPTION_WAIT, {0}};
+static const struct argp_option arm_options[] = {
+    {"wait", KEY_WAIT, "TIME", 0, "How long to wait for the gate to be armed and proved (30s)", 0},
+    {0}};
 static const struct argp_option pause_options[] = {
     {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
     {"wait", KEY_WAIT, "TIME", 0,
@@ -62,6 +65,10 @@ static const struct command {
     {"sale close", "SALE", 1, 1, no_options, ctl_close, "End a sale for good"},
     {"sale pace", "SALE RATE", 2, 2, no_options, ctl_pace,
      "People let in per second, such as 1000/s; 0/s: as declared"},
+    {"doctor", "[SALE]", 0, 1, no_options, ctl_doctor,
+     "Check the configuration the guarantees rest on; change nothing"},
+    {"arm", "SALE", 1, 1, arm_options, ctl_arm,
+     "The same, then wait until the sale's gate is armed and proved"},
     {"watch", "SALE", 1, 1, watch_options, ctl_watch, "Live view of stock, queue, pace and proof"},
     {"trace", "RESERVATION", 1, 1, logs_options, ctl_trace,
      "The way of a reservation through all daemons"},

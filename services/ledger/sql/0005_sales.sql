@@ -83,6 +83,26 @@ BEGIN
     RETURN v_changed;
 END $$;
 
+-- What the ledger's promises rest on, and what doctor shows beside it.
+CREATE FUNCTION tidegate.configuration() RETURNS TABLE (name text, value text) LANGUAGE sql STABLE AS $$
+    SELECT s.name, current_setting(s.name)
+      FROM unnest(ARRAY['server_version_num', 'fsync', 'full_page_writes', 'synchronous_commit']) s (name)
+    UNION ALL
+    SELECT 'connections_left', (current_setting('max_connections')::integer
+                                - (SELECT count(*) FROM pg_stat_activity a WHERE a.backend_type = 'client backend'))::text
+    UNION ALL
+    SELECT i.name, coalesce((SELECT CASE WHEN x.indisunique AND x.indisvalid AND x.indisready THEN 'valid' ELSE 'invalid' END
+                               FROM pg_index x WHERE x.indexrelid = to_regclass('tidegate.' || i.name)
+                                AND x.indrelid = 'tidegate.holdings'::regclass), 'missing')
+      FROM unnest(ARRAY['holdings_one_owner', 'holdings_one_slot']) i (name)
+$$;
+
+-- Whether a promise would be empty here: a commit that a crash may take back, a unit that may have two owners.
+CREATE FUNCTION tidegate.unsound() RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT bool_or(c.name IN ('fsync', 'full_page_writes') AND c.value <> 'on' OR c.name = 'synchronous_commit' AND c.value = 'off'
+                   OR c.name LIKE 'holdings%' AND c.value <> 'valid') FROM tidegate.configuration() c
+$$;
+
 -- The gate of this epoch is loaded and armed on this Redis: known once, for good.
 CREATE FUNCTION tidegate.armed_gate(p_sale text, p_epoch bigint, p_run_id text, p_replication_id text)
 RETURNS TABLE (reason text) LANGUAGE plpgsql AS $$
@@ -99,6 +119,8 @@ BEGIN
     ELSIF v_sale.armed THEN
         RETURN QUERY SELECT CASE WHEN v_sale.run_id = p_run_id AND v_sale.replication_id = p_replication_id
                                  THEN '' ELSE 'already_armed' END;
+    ELSIF tidegate.unsound() THEN
+        RETURN QUERY SELECT 'unsound';
     ELSE
         UPDATE tidegate.sales s
            SET armed = true, armed_at = date_trunc('milliseconds', clock_timestamp()), run_id = p_run_id,

@@ -31,10 +31,10 @@ BEGIN
     RETURN v_count;
 END $$;
 
--- What readiness asks: which schema this is, and whether a commit here is durable and writable.
-CREATE FUNCTION tidegate.health() RETURNS TABLE (version integer, writable boolean, durable boolean)
-LANGUAGE sql STABLE AS $$
-    SELECT (SELECT max(m.version) FROM tidegate.schema_migrations m), NOT pg_is_in_recovery(),
-           current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on'
-           AND current_setting('synchronous_commit') NOT IN ('off')
+-- What readiness and doctor ask: which schema this is, whether it is writable, whether a commit here is a promise.
+CREATE FUNCTION tidegate.health()
+RETURNS TABLE (version integer, writable boolean, sound boolean, now_ms bigint, configuration text) LANGUAGE sql STABLE AS $$
+    SELECT (SELECT max(m.version) FROM tidegate.schema_migrations m), NOT pg_is_in_recovery(), NOT tidegate.unsound(),
+           tidegate.to_ms(clock_timestamp()),
+           (SELECT string_agg(c.name || ' ' || c.value || chr(10), '' ORDER BY c.name) FROM tidegate.configuration() c)
 $$;
