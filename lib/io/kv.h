@@ -32,6 +32,10 @@ struct tg_kv_server {
 TG_MUST_CHECK int tg_kv_server_read(const char *info, size_t length,
                                     struct tg_kv_server *out_server);
 
+/* A reader that refuses an array of more than TG_MAX_REPLY_ELEMENTS when it is announced. For every
+ * connection, and for tests that read the protocol themselves. */
+void tg_kv_bound_reader(redisReader *reader);
+
 struct tg_kv_spec {
     const char *url; /* redis://[user:password@]host:port[/db] or unix:///path */
     uint32_t command_ms;

@@ -10,6 +10,21 @@
 
 /* ---- hooks of hiredis ---- */
 
+static void poll_ready(uv_poll_t *handle, int status, int events);
+
+static void poll_set(struct kv_poll *poll, int events)
+{
+    if (events == poll->events) {
+        return;
+    }
+    poll->events = events;
+    int error = events != 0 ? uv_poll_start(&poll->handle, events, poll_ready)
+                            : uv_poll_stop(&poll->handle);
+    if (error != 0 && poll->kv != NULL) {
+        poll->kv->drop_wanted = true;
+    }
+}
+
 static void poll_ready(uv_poll_t *handle, int status, int events)
 {
     struct kv_poll *poll = handle->data;
@@ -22,21 +37,12 @@ static void poll_ready(uv_poll_t *handle, int status, int events)
     if (poll->redis != NULL && (events & UV_READABLE) != 0) {
         redisAsyncHandleRead(poll->redis);
     }
+    if (poll->redis != NULL && poll->kv != NULL && kv_reader_overfull(poll->redis->c.reader)) {
+        poll->kv->drop_wanted = true;
+        poll_set(poll, 0); /* nothing more of it until it is dropped */
+    }
     if (poll->redis != NULL && (events & UV_WRITABLE) != 0) {
         redisAsyncHandleWrite(poll->redis);
-    }
-}
-
-static void poll_set(struct kv_poll *poll, int events)
-{
-    if (events == poll->events) {
-        return;
-    }
-    poll->events = events;
-    int error = events != 0 ? uv_poll_start(&poll->handle, events, poll_ready)
-                            : uv_poll_stop(&poll->handle);
-    if (error != 0 && poll->kv != NULL) {
-        poll->kv->drop_wanted = true;
     }
 }
 
@@ -236,6 +242,7 @@ static void open_context(struct tg_kv *kv, const char *address)
         retry_later(kv);
         return;
     }
+    tg_kv_bound_reader(redis->c.reader);
     redis->data = kv;
     kv->redis = redis;
     kv->state = KV_GREETING;

@@ -90,6 +90,9 @@ struct tg_kv {
 /* 0 or TG_ERR_MALFORMED. */
 TG_MUST_CHECK int kv_url_parse(const char *text, struct kv_url *out_url);
 
+/* More was received than any reply may have. */
+bool kv_reader_overfull(const redisReader *reader);
+
 /* Begins an attempt: look-up, connect, greeting. Failures end in KV_DOWN with the next attempt
  * scheduled. */
 void kv_connect(struct tg_kv *kv);

@@ -3,6 +3,7 @@
  * read is told as such, and what is read is what was there. */
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/io/kv.h"
 #include "services/invariant/wire.h"
 
 #define EPOCH UINT64_C(3)
@@ -15,6 +16,7 @@ static redisReply *parse(const uint8_t *bytes, size_t size)
     void *reply = NULL;
     redisReader *reader = redisReaderCreate();
     HOLDS(reader != NULL);
+    tg_kv_bound_reader(reader); /* as every connection has it */
     if (redisReaderFeed(reader, (const char *)bytes, size) != REDIS_OK ||
         redisReaderGetReply(reader, &reply) != REDIS_OK) {
         reply = NULL;

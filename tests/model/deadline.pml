@@ -148,6 +148,9 @@ active [2] proctype Expire() {
             fi;
             commit()
         }
+#ifdef MUT_ASKS_ONCE
+        ; break
+#endif
     :: state != PENDING -> break
     od
 }

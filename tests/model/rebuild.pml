@@ -23,6 +23,11 @@
 #define G(e, i) gate[(e) * RES + (i)]
 #define NAMED(e, i) named[(e) * RES + (i)]
 #define TAKEN(e, i) (G(e, i) == HELD || G(e, i) == SETTLED)
+#ifndef MUT_OBEYED_BEFORE_IS_ENOUGH
+#define DUE(i, e) (obeyed[i] <= e)
+#else
+#define DUE(i, e) (obeyed[i] == 0)
+#endif
 #define FREE(e) (!TAKEN(e, 0) && !TAKEN(e, 1))
 
 PROPERTY(one_owner);
@@ -70,6 +75,8 @@ active [EPOCHS * RES] proctype At_gate() {
     :: atomic { /* record_batch, under the fence */
 #ifdef MUT_NO_FENCE
         NAMED(e, i) && row[i] == NONE ->
+#elif defined(MUT_RECORD_REVIVES)
+        NAMED(e, i) && (row[i] == NONE || row[i] == EXPIRED) && epoch == e ->
 #else
         NAMED(e, i) && row[i] == NONE && epoch == e ->
 #endif
@@ -89,7 +96,7 @@ active [EPOCHS * RES] proctype At_gate() {
 #ifdef MUT_OBEYED_WITHOUT_EPOCH
         row[i] == CONFIRMED && obeyed[i] <= epoch && armed[e] && G(e, i) == SETTLED ->
 #else
-        row[i] == CONFIRMED && obeyed[i] <= e && epoch == e && armed[e] && G(e, i) == SETTLED ->
+        row[i] == CONFIRMED && DUE(i, e) && epoch == e && armed[e] && G(e, i) == SETTLED ->
 #endif
         obeyed[i] = epoch + 1; check() }
     :: atomic {
@@ -101,7 +108,7 @@ active [EPOCHS * RES] proctype At_gate() {
 #elif defined(MUT_UNKNOWN_IS_DONE)
         ENDED(i) && obeyed[i] <= e && epoch == e && (G(e, i) == RELEASED || G(e, i) == NONE) ->
 #else
-        ENDED(i) && obeyed[i] <= e && epoch == e && armed[e] && G(e, i) == RELEASED ->
+        ENDED(i) && DUE(i, e) && epoch == e && armed[e] && G(e, i) == RELEASED ->
 #endif
         obeyed[i] = epoch + 1; check() }
     od
@@ -149,8 +156,10 @@ begin:
         :: armed[e] -> armed[e] = 0
 #endif
         fi;
-        loader[e] = me; page[e] = 0; loaded[e] = 0;
-        G(e, 0) = NONE; G(e, 1) = NONE
+#ifndef MUT_KEEPS_OLD_PAGES
+        G(e, 0) = NONE; G(e, 1) = NONE;
+#endif
+        loader[e] = me; page[e] = 0; loaded[e] = 0
     };
     do
     :: at < RES ->

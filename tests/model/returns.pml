@@ -119,7 +119,11 @@ active [RES] proctype Reservation() {
 #endif
         check() }
     :: atomic { row[i] == CONFIRMED && !obeyed[i] && !settling[i] -> settling[i] = 1 } /* due_work */
+#ifndef MUT_RELEASE_WITHOUT_VERDICT
     :: atomic { ENDED(i) && !obeyed[i] && !releasing[i] -> releasing[i] = 1 }
+#else
+    :: atomic { late[i] && !releasing[i] -> releasing[i] = 1 }
+#endif
     :: atomic { settling[i] && gate[i] == HELD -> gate[i] = SETTLED; check() }         /* settle.lua */
 #ifdef MUT_SETTLE_DOUBTS_RETURNED
     :: atomic { settling[i] && gate[i] == RELEASED -> MUST(no_doubt, false) }

@@ -3,6 +3,8 @@
  * connections, reloaded scripts. */
 #include "lib/io/kv.h"
 
+#include "lib/pure/limit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +28,9 @@ enum mood {
     HANGS_UP, /* closes at the next command that is not the greeting */
     REFUSES,  /* closes every connection at once */
     MUTE,     /* does not even answer the greeting */
-    LOADING   /* answers INFO with an error */
+    LOADING,  /* answers INFO with an error */
+    BOASTS,   /* announces an array no memory has room for */
+    FLOODS    /* sends a text without an end */
 };
 
 struct fake {
@@ -38,6 +42,7 @@ struct fake {
     redisReader *reader;
     uv_pipe_t *peer;
     unsigned connections, commands, loads, noscripts_left;
+    uint64_t flooded;
     char last[64];
 };
 
@@ -63,6 +68,23 @@ static void say(const char *text)
     uv_buf_t buffer = uv_buf_init((char *)text, (unsigned)strlen(text));
     if (fake->peer != NULL) {
         assert_int_equal(uv_try_write((uv_stream_t *)fake->peer, &buffer, 1), (int)strlen(text));
+    }
+}
+
+/* Half of a text of a gigabyte, as fast as the other side reads. */
+static void flood(void)
+{
+    static char much[65536];
+    uv_buf_t buffer = uv_buf_init(much, sizeof much);
+    if (fake->flooded == 0) {
+        say("$1000000000\r\n");
+    }
+    while (fake->peer != NULL && fake->flooded < 500 * 1000 * 1000) {
+        int sent = uv_try_write((uv_stream_t *)fake->peer, &buffer, 1);
+        if (sent < 0) {
+            return;
+        }
+        fake->flooded += (uint64_t)sent;
     }
 }
 
@@ -94,6 +116,10 @@ static void answer(const redisReply *command)
         hang_up();
     } else if (fake->mood == SILENT) {
         return;
+    } else if (fake->mood == BOASTS) {
+        say("*764583202\r\n$1\r\na\r\n");
+    } else if (fake->mood == FLOODS) {
+        flood();
     } else if (strcmp(name, "SCRIPT") == 0) {
         fake->loads++;
         say("$2\r\nok\r\n");
@@ -293,6 +319,34 @@ static void a_lost_connection_makes_them_unknown_and_comes_back(void **state)
     close_client(client);
 }
 
+static void an_announced_length_is_no_reason_to_allocate(void **state)
+{
+    struct client *client = open_client(1000, 8);
+    UNTIL(client->changes_up == 1);
+    fake->mood = BOASTS;
+    assert_int_equal(echo(client, "x"), 0);
+    UNTIL(client->changes_down == 1);
+    assert_int_equal(client->lost, 1);
+    fake->mood = ANSWERS;
+    UNTIL(client->changes_up == 2);
+    close_client(client);
+}
+
+static void a_reply_without_an_end_is_given_up(void **state)
+{
+    struct client *client = open_client(5000, 8);
+    UNTIL(client->changes_up == 1);
+    fake->mood = FLOODS;
+    assert_int_equal(echo(client, "x"), 0);
+    while (client->changes_down == 0 && fake->flooded < 100 * 1000 * 1000) {
+        uv_run(&fake->loop, UV_RUN_ONCE);
+        flood();
+    }
+    assert_int_equal(client->lost, 1);
+    assert_in_range(fake->flooded, TG_MAX_REPLY_BYTES, 4 * TG_MAX_REPLY_BYTES);
+    close_client(client);
+}
+
 static void attempts_go_on_while_nobody_serves(void **state)
 {
     fake->mood = REFUSES;
@@ -404,6 +458,8 @@ int main(void)
         CASE(the_server_is_known_before_anything_is_sent),
         CASE(one_slow_command_makes_all_of_them_unknown),
         CASE(a_lost_connection_makes_them_unknown_and_comes_back),
+        CASE(an_announced_length_is_no_reason_to_allocate),
+        CASE(a_reply_without_an_end_is_given_up),
         CASE(attempts_go_on_while_nobody_serves),
         CASE(a_reconnect_is_a_new_connection),
         CASE(a_greeting_that_never_comes_is_given_up),

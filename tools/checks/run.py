@@ -13,6 +13,9 @@ import xml.etree.ElementTree
 
 import style
 
+sys.path.insert(0, os.path.join(style.ROOT, "tools", "docs"))
+import guarantees  # noqa: E402  (needs the path above)
+
 ROOT = style.ROOT
 PYTHON = "/usr/bin/python3"
 
@@ -22,6 +25,11 @@ class Tally:
 
     def __init__(self):
         self.passed, self.failed, self.failures = 0, 0, []
+        self.results = {}  # kind -> name -> whether it passed every time; what the guarantees are held against
+
+    def note(self, kind, name, good):
+        known = self.results.setdefault(kind, {})
+        known[name] = good and known.get(name, True)
 
     def part(self, name, passed, failed, seconds, output=""):
         self.passed += passed
@@ -78,6 +86,8 @@ def run_unit(tally, preset):
             output, code = done.stdout + done.stderr, done.returncode
         except subprocess.TimeoutExpired:
             output, code = "not finished after 300 s", 1
+        for mark, test in re.findall(r"^\[ +(OK|FAILED|ERROR|SKIPPED) +\] (\w+)$", output, re.M):
+            tally.note("unit", f"{os.path.basename(program)}::{test}", mark == "OK")
         passed = sum(map(int, re.findall(r"\[  PASSED  \] (\d+) test", output)))
         failed = sum(map(int, re.findall(r"\[  FAILED  \] (\d+) test", output)))
         if code and not failed:
@@ -97,6 +107,9 @@ def run_flow(tally, selection):
     passed, failed = 0, 1
     if os.path.exists(report):
         suite = xml.etree.ElementTree.parse(report).getroot().find("testsuite")
+        for case in suite.iter("testcase"):
+            file, test = case.get("classname").split(".")[-1], case.get("name").split("[")[0]
+            tally.note("flow", f"{file}.py::{test}", not any(case.find(bad) is not None for bad in ("failure", "error", "skipped")))
         failed = int(suite.get("failures")) + int(suite.get("errors"))
         passed = int(suite.get("tests")) - failed - int(suite.get("skipped"))
         os.unlink(report)
@@ -110,6 +123,8 @@ def run_model(tally):
     begun = time.monotonic()
     done = subprocess.run([PYTHON, "tests/model/run.py", "--quick"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)
+    for model, verdict in re.findall(r"^(\w+) +.* (?:holds|breaks \w+) +[\d-]+ +[\d-]+ +[\d.]+  (.*)$", done.stdout, re.M):
+        tally.note("model", model, not verdict.startswith("WRONG"))
     counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
     passed, failed = map(int, counted.groups()) if counted else (0, 0)
     if done.returncode and not failed:
@@ -126,6 +141,11 @@ def run_sim(tally):
         done = subprocess.run(["tools/dev", "sim", *options, "--jobs", str(os.cpu_count())], cwd=ROOT, capture_output=True, text=True,
                               check=False, errors="replace")
         good = not done.returncode and re.search(pattern, done.stdout, re.M)
+        if "--mutants" in options:
+            for mutant, fate in re.findall(r"^(\w+) +(dies|SURVIVES)\b", done.stdout, re.M):
+                tally.note("sim", mutant, fate == "dies")
+        else:
+            tally.note("sim", "schedules", bool(good))
         counted = re.search(r"^(\d+) mutants", done.stdout, re.M)
         tally.part(name, (int(counted.group(1)) if counted else 1) if good else 0, 0 if good else 1, time.monotonic() - begun,
                    done.stdout + done.stderr)
@@ -144,9 +164,11 @@ def run_mutants(tally):
 def run_fuzz(tally):
     """Every fuzzer for a few seconds; the corpora themselves are among the unit tests."""
     begun = time.monotonic()
-    command = ["tools/dev", "fuzz", "--seconds", "3", "--jobs", str(os.cpu_count())]
+    command = ["tools/dev", "fuzz", "--seconds", "8", "--jobs", str(os.cpu_count())]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, errors="replace")
     counts = re.search(r"^(\d+) without a crash, (\d+) failed$", done.stdout, re.M)
+    for harness, state in re.findall(r"^(\w+) +[\d,]+ .*  (ok|FAILED)", done.stdout, re.M):
+        tally.note("fuzz", harness, state == "ok")
     passed, failed = map(int, counts.groups()) if counts else (0, 1)
     tally.part("fuzz", passed, failed, time.monotonic() - begun, done.stdout + done.stderr)
 
@@ -184,7 +206,7 @@ def main():
     parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "sim", "mutants", "fuzz", "flow", "chaos", []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "sim", "mutants", "flow", "chaos"]
+    parts = options.parts or ["check", "unit", "asan", "model", "sim", "mutants", "fuzz", "flow", "chaos"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -210,6 +232,8 @@ def main():
             run_flow(tally, options.selection)
         if "chaos" in parts:
             run_chaos(tally)
+    if options.what == "test" and not options.selection:
+        tally.check("guarantees", guarantees.unshown(tally.results, set(parts)), 0)
     if tally.failures:
         print("failed: " + ", ".join(tally.failures))
     print(f"{tally.passed} passed, {tally.failed} failed")

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what derives from the catalogue: docs/reference.md (tables) and docs/bus.asyncapi.yaml (the bus, AsyncAPI 3) from
-catalog/*.def, services/*/settings.def and proto/. With --check writes nothing, and exits 1 when one of them is stale."""
+"""Writes what derives from the catalogue: docs/reference.md (tables), docs/guarantees.md and docs/bus.asyncapi.yaml (the bus,
+AsyncAPI 3) from catalog/*, services/*/settings.def and proto/. A guarantee that names a test that is not there is not printed. With --check writes nothing, and exits 1 when one of them is stale."""
 import glob
 import os
 import re
 import sys
 
 import yaml
+
+import guarantees
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PREFIX = "tidegate.v1."
@@ -306,6 +308,63 @@ Environment variables. A daemon's own name comes first: `TIDEGATE_EDGE_NATS_URL`
 """
 
 
+# -- guarantees ----------------------------------------------------------------------------------------------------------
+
+RULES = {"IS": "{}", "IS_NOT": "not {}", "AT_LEAST": "at least {}", "WITHIN": "within {}"}
+
+
+def link(path, text):
+    return f"[{text}](../{path})"
+
+
+def requirements_of(identity):
+    """What must be configured for one guarantee: the rows of requirements.def that name it."""
+    found = []
+    for source, name, rule, wanted, weight, needed_by, _, _ in rows("catalog/requirements.def", "TG_REQUIREMENT"):
+        if identity in needed_by.split():
+            advised = " (advised)" if weight == "ADVICE" else ""
+            found.append(f"{source} `{name}` {RULES[rule].format(wanted)}{advised}")
+    return "; ".join(found) or "nothing beyond the defaults"
+
+
+def guarantee_text(identity, row):
+    return f"""## {identity}
+
+**{row["promise"]}**
+
+{table(("", ""), [
+    ("made so by", ", ".join(link(path, code(name)) for path, name in row["mechanism"])),
+    ("shown by", "; ".join(f"{kind} {link(guarantees.file_of(kind, name), code(name.split('::')[-1]))}" for kind, name in row["shown"])),
+    ("configuration", requirements_of(identity)),
+    ("limit", row["limit"])])}
+"""
+
+
+def guarantees_text():
+    known = guarantees.table()
+    for fault in guarantees.faults():
+        raise Stale(fault)
+    for source, name, _, _, _, needed_by, _, _ in rows("catalog/requirements.def", "TG_REQUIREMENT"):
+        if not needed_by or set(needed_by.split()) - set(known):
+            raise Stale(f"catalog/requirements.def: {source} {name}: a guarantee that is not in {guarantees.TABLE}")
+    listed = [(f"[{identity}](#{identity.lower()})", row["promise"], f"{len(row['shown'])}") for identity, row in known.items()]
+    return f"""<!-- SPDX-License-Identifier: Apache-2.0 -->
+<!-- {NOTE} -->
+# Guarantees
+
+What is promised, what makes it so, which tests show it, what must be configured, and where it ends. `tools/dev test` fails when a
+test named here did not run or did not pass; `tidegatectl doctor` checks the configuration on the running system and says what to
+change; a gate is not armed where a commit is no promise or a unit could have two owners
+([decision 15](decisions/0015-nothing-is-armed-on-an-unsound-postgresql.md)).
+
+{table(("", "promise", "tests"), listed)}
+
+Not promised: fairness against bots, an exact pace of admission, one sale written in several regions, protection from somebody who
+holds the credentials of both stores.
+
+{chr(10).join(guarantee_text(identity, row) for identity, row in known.items())}"""
+
+
 def main():
     check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not check:
@@ -313,7 +372,7 @@ def main():
         return 64
     stale = []
     try:
-        made = {"docs/reference.md": reference_text(), "docs/bus.asyncapi.yaml": asyncapi_text()}
+        made = {"docs/reference.md": reference_text(), "docs/guarantees.md": guarantees_text(), "docs/bus.asyncapi.yaml": asyncapi_text()}
     except Stale as fault:
         print(f"docs: {fault}", file=sys.stderr)
         return 1
