@@ -355,7 +355,7 @@ def guarantees_text():
 What is promised, what makes it so, which tests show it, what must be configured, and where it ends. `tools/dev test` fails when a
 test named here did not run or did not pass; `tidegatectl doctor` checks the configuration on the running system and says what to
 change; a gate is not armed where a commit is no promise or a unit could have two owners
-([decision 15](decisions/0015-nothing-is-armed-on-an-unsound-postgresql.md)).
+([decision 18](decisions/0018-nothing-is-armed-on-unsound-stores.md)).
 
 {table(("", "promise", "tests"), listed)}
 
