@@ -241,6 +241,29 @@ static bool wrong_type(void)
     return true;
 }
 
+/* As before it was sold: counters and log in order, but the ledger has noted the order as done. */
+static bool sale_undone(void)
+{
+    const struct ledger_row *row = NULL;
+    const struct redis_entry *entry = known_entry(KEY_SETTLED, &row);
+    char held[16], settled[16];
+    if (entry == NULL || row->state != LEDGER_CONFIRMED || row->obeyed_epoch < sim.ledger.epoch) {
+        return false;
+    }
+    (void)snprintf(held, sizeof held, "held:%u", row->units[0].item);
+    (void)snprintf(settled, sizeof settled, "settled:%u", row->units[0].item);
+    if (!add_to(settled, -row->unit_count) || !add_to(held, row->unit_count)) {
+        return false;
+    }
+    const struct redis_entry copy = *entry;
+    const struct reserve_keys *names = sim_keys(sim.ledger.epoch);
+    struct redis_key *key = redis_take(data(), names->text[KEY_HELD], names->lengths[KEY_HELD]);
+    key->type = REDIS_HASH;
+    redis_set(data(), key, &(struct redis_word){copy.field, copy.field_length},
+              &(struct redis_word){copy.value, copy.value_length});
+    return redis_remove(data(), key_of(KEY_SETTLED), copy.field, copy.field_length);
+}
+
 /* The state of a while ago, under the same process: only if something has happened since. */
 static bool snapshot_restored(void)
 {
@@ -266,23 +289,16 @@ bool fault_corrupt(void)
     static const struct {
         const char *name;
         bool (*apply)(void);
-    } corruptions[] = {{"rogue increment", rogue_incr},
-                       {"rogue decrement", rogue_decr},
-                       {"taken unit freed", free_taken_unit},
-                       {"deleted hold", delete_hold},
-                       {"deleted sale", delete_sale},
-                       {"deleted release", delete_release},
-                       {"forged release", forged_release},
-                       {"settled moved to released", forged_return},
-                       {"forged settlement", forged_settle},
-                       {"ledger row deleted", row_deleted},
-                       {"ledger row revived", row_unexpired},
-                       {"second owner of a unit", second_owner},
-                       {"unit edited", unit_edited},
-                       {"user edited", user_edited},
-                       {"epoch edited", epoch_edited},
-                       {"wrong type", wrong_type},
-                       {"snapshot restored", snapshot_restored}};
+    } corruptions[] = {
+        {"rogue increment", rogue_incr},       {"rogue decrement", rogue_decr},
+        {"taken unit freed", free_taken_unit}, {"deleted hold", delete_hold},
+        {"deleted sale", delete_sale},         {"deleted release", delete_release},
+        {"forged release", forged_release},    {"settled moved to released", forged_return},
+        {"forged settlement", forged_settle},  {"ledger row deleted", row_deleted},
+        {"ledger row revived", row_unexpired}, {"second owner of a unit", second_owner},
+        {"unit edited", unit_edited},          {"user edited", user_edited},
+        {"epoch edited", epoch_edited},        {"wrong type", wrong_type},
+        {"sale undone", sale_undone},          {"snapshot restored", snapshot_restored}};
     enum { COUNT = sizeof corruptions / sizeof corruptions[0] };
     const uint32_t first = sim_below(&sim.fault_chance[FAULT_CORRUPT], COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {

@@ -274,7 +274,9 @@ static void add_row(struct invariant_node *checker, const struct ledger_row *fro
                                   .state = from->state,
                                   .unit_count = from->unit_count,
                                   .restocked = from->restocked,
-                                  .obeyed = from->obeyed_epoch == sim.ledger.epoch};
+                                  .obeyed = from->obeyed_epoch == sim.ledger.epoch &&
+                                            sim.mutant != MUTANT_NO_CHECK_D &&
+                                            sim.mutant != MUTANT_OBEY_FOREIGN_GATE};
     memcpy(row->id, sim.ids[from->id].bytes, sizeof row->id);
     for (uint8_t n = 0; n < from->unit_count; n++) {
         const struct ledger_unit *unit = &from->units[n];

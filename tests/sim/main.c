@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { JOBS_MAX = 64, SEEDS_KNOWN_MAX = 256, EVENTS_TOLD = 200 };
+enum { JOBS_MAX = 64, SEEDS_KNOWN_MAX = 256, EVENTS_TOLD = 200, PROGRESS_S = 20 };
 
 static const char *const fault_names[FAULT_COUNT] = {
 #define SIM_FAULT(id, name, percent, what) name,
@@ -39,13 +39,14 @@ static const struct mutant_row mutants[MUTANT_COUNT] = {
 /* What a child tells its parent. */
 struct job {
     volatile uint64_t seed; /* in work */
+    volatile uint64_t done;
     volatile bool failed;
     struct sim_totals totals;
 };
 
 struct options {
     uint64_t from, count, replay;
-    bool replays, list, all_mutants, quiet;
+    bool replays, all_mutants;
     uint32_t jobs, mask, notes;
     int seconds;
     enum sim_mutant mutant;
@@ -76,13 +77,29 @@ static void set_mutant(enum sim_mutant mutant)
 
 /* ---- running ---- */
 
-static void run_job(struct job *job, const struct options *options, uint32_t number)
+/* A lower seed has failed already: what comes later would not be told. */
+static bool is_idle(const struct job *jobs, const struct options *options, uint64_t seed)
 {
+    for (uint32_t i = 0; i < options->jobs; i++) {
+        if (jobs[i].failed && jobs[i].seed < seed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_job(struct job *jobs, const struct options *options, uint32_t number)
+{
+    struct job *job = &jobs[number];
     const double until = options->seconds > 0 ? now_s() + options->seconds : 0;
     set_mutant(options->mutant);
     for (uint64_t i = number; i < options->count; i += options->jobs) {
+        if (is_idle(jobs, options, options->from + i)) {
+            break;
+        }
         job->seed = options->from + i;
         schedule_run(job->seed, options->mask, false);
+        job->done = sim_totals.schedules;
         if (sim.failed) {
             job->failed = true;
             break;
@@ -95,6 +112,26 @@ static void run_job(struct job *job, const struct options *options, uint32_t num
     job->seed = job->failed ? job->seed : UINT64_MAX;
 }
 
+/* Until all have ended; says now and then how far they are. */
+static void wait_for(const struct job *jobs, const struct options *options)
+{
+    const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
+    double next = now_s() + PROGRESS_S;
+    for (uint32_t ended = 0; ended < options->jobs;) {
+        ended += waitpid(-1, NULL, WNOHANG) > 0;
+        if (now_s() < next) {
+            (void)nanosleep(&nap, NULL);
+            continue;
+        }
+        uint64_t done = 0;
+        for (uint32_t i = 0; i < options->jobs; i++) {
+            done += jobs[i].done;
+        }
+        (void)fprintf(stderr, "%" PRIu64 " schedules\n", done);
+        next += PROGRESS_S;
+    }
+}
+
 static struct job *run_jobs(const struct options *options)
 {
     struct job *jobs = mmap(NULL, JOBS_MAX * sizeof *jobs, PROT_READ | PROT_WRITE,
@@ -105,17 +142,14 @@ static struct job *run_jobs(const struct options *options)
     for (uint32_t i = 0; i < options->jobs; i++) {
         const pid_t child = fork();
         if (child == 0) {
-            run_job(&jobs[i], options, i);
+            run_job(jobs, options, i);
             _exit(0);
         }
         if (child < 0) {
             exit(71);
         }
     }
-    for (uint32_t i = 0; i < options->jobs; i++) {
-        int status = 0;
-        (void)wait(&status);
-    }
+    wait_for(jobs, options);
     return jobs;
 }
 
@@ -219,10 +253,10 @@ static int tell_failure(const struct options *options, uint64_t seed)
 static int tell_totals(const struct options *options, const struct sim_totals *sum, double seconds)
 {
     int missing = 0;
-    (void)printf("%" PRIu64 " schedules, %" PRIu64 " events (least %" PRIu64 "), %" PRIu64
+    (void)printf("%" PRIu64 " schedules of %" PRIu64 " events (least %" PRIu64 "), %" PRIu64
                  " holds, %" PRIu64 " sold, %" PRIu64 " rounds of proof\n",
-                 sum->schedules, sum->events, sum->events_least, sum->holds, sum->sold,
-                 sum->rounds);
+                 sum->schedules, sum->events / (sum->schedules > 0 ? sum->schedules : 1),
+                 sum->events_least, sum->holds, sum->sold, sum->rounds);
     for (int fault = 0; fault < FAULT_COUNT; fault++) {
         (void)printf("  %-22s %12" PRIu64 "\n", fault_names[fault], sum->faults[fault]);
         missing += sum->faults[fault] == 0;
