@@ -43,6 +43,16 @@ static int64_t number_of(const struct redis_word *word)
     return negative ? -value : value;
 }
 
+/* As number_of, or the command fails. */
+static int64_t integer_of(lua_State *lua, const struct redis_word *word)
+{
+    const int64_t value = number_of(word);
+    if (value == INT64_MIN) {
+        (void)luaL_error(lua, "ERR value is not an integer or out of range");
+    }
+    return value;
+}
+
 static int push_count(lua_State *lua, int64_t count)
 {
     lua_pushnumber(lua, (lua_Number)count);
@@ -142,13 +152,13 @@ static int run_hkeys(lua_State *lua, const struct command_words *words, struct r
 
 static int run_hincrby(lua_State *lua, const struct command_words *words, struct redis_key *key)
 {
-    key = make(words, key, REDIS_HASH);
     const struct redis_entry *entry =
-        redis_get(data(), key, words->at[2].text, words->at[2].length);
+        key != NULL ? redis_get(data(), key, words->at[2].text, words->at[2].length) : NULL;
     const struct redis_word old = {entry != NULL ? entry->value : "0",
                                    entry != NULL ? entry->value_length : 1};
     char text[24];
-    const int64_t sum = number_of(&old) + number_of(&words->at[3]);
+    const int64_t sum = integer_of(lua, &old) + integer_of(lua, &words->at[3]);
+    key = make(words, key, REDIS_HASH);
     const struct redis_word value = {text, (size_t)snprintf(text, sizeof text, "%" PRId64, sum)};
     redis_set(data(), key, &words->at[2], &value);
     return push_count(lua, sum);
@@ -273,13 +283,13 @@ static int run_set(lua_State *lua, const struct command_words *words, struct red
 
 static int run_getbit(lua_State *lua, const struct command_words *words, struct redis_key *key)
 {
-    const int64_t at = number_of(&words->at[2]);
+    const int64_t at = integer_of(lua, &words->at[2]);
     return push_count(lua, key != NULL && at >= 0 ? redis_bit(key, (uint32_t)at) : 0);
 }
 
 static int run_setbit(lua_State *lua, const struct command_words *words, struct redis_key *key)
 {
-    const int64_t at = number_of(&words->at[2]);
+    const int64_t at = integer_of(lua, &words->at[2]);
     if (at < 0 || at >= REDIS_BITMAP_BYTES * 8) {
         return luaL_error(lua, "ERR bit offset is not an integer or out of range");
     }
@@ -305,7 +315,7 @@ static int run_bitcount(lua_State *lua, const struct command_words *words, struc
 /* BITPOS key 1 [start [end [BIT]]]: start in bytes, in bits with BIT; no end or -1. */
 static int run_bitpos(lua_State *lua, const struct command_words *words, struct redis_key *key)
 {
-    int64_t from = words->count > 3 ? number_of(&words->at[3]) : 0;
+    int64_t from = words->count > 3 ? integer_of(lua, &words->at[3]) : 0;
     if (words->count < 6) {
         from *= 8;
     }
@@ -425,16 +435,16 @@ int gate_command_call(lua_State *lua)
         }
     }
     const struct command *command = command_of(lua, words.at[0].text);
+    if (command->denied_oom && gate_run.machine->out_of_memory && !gate_run.allow_oom &&
+        !gate_run.wrote) {
+        return luaL_error(lua, "OOM command not allowed when used memory > 'maxmemory'");
+    }
     struct redis_key *key = NULL;
     if (words.count > 1) {
         key = redis_find(data(), words.at[1].text, words.at[1].length);
         if (key != NULL && command->type != REDIS_NONE && key->type != command->type) {
             return luaL_error(lua, "WRONGTYPE Operation against a key of the wrong kind");
         }
-    }
-    if (command->denied_oom && gate_run.machine->out_of_memory && !gate_run.allow_oom &&
-        !gate_run.wrote) {
-        return luaL_error(lua, "OOM command not allowed when used memory > 'maxmemory'");
     }
     gate_run.wrote |= command->writes;
     return command->run(lua, &words, key);

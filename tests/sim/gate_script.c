@@ -77,7 +77,7 @@ static void *allocate(void *context, void *old, size_t old_size, size_t size)
     return block;
 }
 
-static const char *source_of(int script)
+const char *gate_script_source(int script)
 {
     static const char *const sources[GATE_SCRIPT_COUNT] = {
 #define RESERVE_SCRIPT(id, name) reserve_lua_##name,
@@ -87,7 +87,7 @@ static const char *source_of(int script)
     return sources[script];
 }
 
-static const char *name_of(int script)
+const char *gate_script_name(int script)
 {
     return script == GATE_SCRIPT_CHECK ? "check" : reserve_script_name((enum reserve_script)script);
 }
@@ -95,10 +95,10 @@ static const char *name_of(int script)
 /* The source, with the mutation in it if it is meant. Ends the process when it does not fit. */
 static char *mutated(int script, const struct gate_mutation *mutations, size_t count)
 {
-    char *text = strdup(source_of(script));
+    char *text = strdup(gate_script_source(script));
     for (size_t i = 0; i < count && text != NULL; i++) {
         const struct gate_mutation *mutation = &mutations[i];
-        if (strcmp(mutation->script, name_of(script)) != 0) {
+        if (strcmp(mutation->script, gate_script_name(script)) != 0) {
             continue;
         }
         char *at = strstr(text, mutation->from), *longer = NULL;
@@ -122,7 +122,7 @@ static void compile(int script, const struct gate_mutation *mutations, size_t co
     if (text[0] == '#') {
         body = strchr(text, '\n');
     }
-    if (luaL_loadbuffer(gate.lua, body, strlen(body), name_of(script)) != 0) {
+    if (luaL_loadbuffer(gate.lua, body, strlen(body), gate_script_name(script)) != 0) {
         (void)fprintf(stderr, "sim: %s\n", lua_tostring(gate.lua, -1));
         exit(70);
     }

@@ -18,6 +18,9 @@ struct gate_mutation {
 
 /* Once per process. The mutations are borrowed for the call. */
 void gate_script_open(const struct gate_mutation *mutations, size_t count);
+/* As shipped; its name. */
+const char *gate_script_source(int script);
+const char *gate_script_name(int script);
 void gate_script_reset(void);
 size_t gate_script_memory(void);
 

@@ -198,22 +198,22 @@ void ledger_extend(struct ledger *ledger, int64_t now_ms, uint16_t id,
         refuse(TG_REASON_RESERVATION_UNKNOWN, out_answer);
         return;
     }
+    static const enum tg_reason why[] = {TG_REASON_NONE, TG_REASON_EXTENSION_REFUSED,
+                                         TG_REASON_RESERVATION_EXPIRED,
+                                         TG_REASON_RESERVATION_CANCELLED};
     const int64_t until_ms = now_ms + ledger->extend_ms;
-    enum tg_reason reason = TG_REASON_NONE;
-    if (row->state != LEDGER_PENDING || now_ms >= row->expires_ms) {
+    const bool later = until_ms > row->expires_ms;
+    enum tg_reason reason = why[row->state];
+    if (reason == TG_REASON_NONE &&
+        (now_ms >= row->expires_ms || (later && row->extensions >= ledger->extensions_max))) {
         reason = TG_REASON_EXTENSION_REFUSED;
-    } else if (until_ms <= row->expires_ms) {
-        reason = TG_REASON_NONE; /* the old one is as late */
-    } else if (row->extensions >= ledger->extensions_max) {
-        reason = TG_REASON_EXTENSION_REFUSED;
-    } else {
+    }
+    if (reason == TG_REASON_NONE && later) {
         row->expires_ms = until_ms;
         row->extensions++;
-        answer_with(ledger, row, TG_REASON_NONE, out_answer);
-        return;
     }
     answer_with(ledger, row, reason, out_answer);
-    out_answer->replayed = true;
+    out_answer->replayed = reason == TG_REASON_NONE && !later;
 }
 
 static void end_holdings(struct ledger_row *row)

@@ -155,6 +155,9 @@ static enum tg_reason judge_resume(struct ledger *ledger, int64_t now_ms,
     if (judge->sequence != ledger->control_sequence && !ledger_mutation.resume_blind) {
         return TG_REASON_STALE_SEQUENCE;
     }
+    if (ledger->stage == TG_PHASE_CLOSED) {
+        return TG_REASON_SALE_CLOSED;
+    }
     for (uint32_t i = 0; i < ledger->pause_count && !ledger_mutation.resume_blind; i++) {
         if (!named(judge->pauses, judge->pause_count, ledger->pauses[i])) {
             return TG_REASON_PAUSES_MISSING;
@@ -193,12 +196,13 @@ enum tg_reason ledger_judge(struct ledger *ledger, int64_t now_ms, const struct 
     if (*judged & bit) {
         return TG_REASON_NONE; /* told what the first was told */
     }
-    if (ledger->stage == TG_PHASE_CLOSED) {
-        return TG_REASON_SALE_CLOSED;
-    }
     enum tg_reason reason = TG_REASON_NONE;
+    const bool closed = ledger->stage == TG_PHASE_CLOSED;
     switch (judge->kind) {
     case LEDGER_PAUSE:
+        if (closed) {
+            return TG_REASON_SALE_CLOSED;
+        }
         if (ledger->pause_count == SIM_PAUSES &&
             !named(ledger->pauses, ledger->pause_count, judge->pause)) {
             return TG_REASON_NOT_ALLOWED_NOW; /* not in the log: repeating it can still pause */
@@ -209,11 +213,15 @@ enum tg_reason ledger_judge(struct ledger *ledger, int64_t now_ms, const struct 
         reason = judge_resume(ledger, now_ms, judge);
         break;
     case LEDGER_REBUILD:
-        rebuild(ledger, judge);
+        if (closed) {
+            reason = TG_REASON_SALE_CLOSED;
+        } else {
+            rebuild(ledger, judge);
+        }
         break;
     case LEDGER_CLOSE:
         ledger->stage = TG_PHASE_CLOSED;
-        ledger->control_sequence++;
+        ledger->control_sequence += !closed;
         break;
     }
     *judged |= bit;

@@ -132,23 +132,56 @@ def run_model(tally):
     tally.part("model", passed, failed, time.monotonic() - begun, done.stdout)
 
 
+def sim(*options):
+    """Exit code and output of the simulator."""
+    done = subprocess.run(["tools/dev", "sim", *options], cwd=ROOT, capture_output=True, text=True, check=False, errors="replace")
+    return done.returncode, done.stdout + done.stderr
+
+
+def mutant_replays():
+    """Why the seed that the mutant without tombstones prints does not show the same violation again, or None."""
+    code, output = sim("--mutant", "no_tombstone")
+    told = re.search(r"^(VIOLATION: .*)\nreplay: tidegate-sim (--replay (\d+) --mutant no_tombstone)$", output, re.M)
+    if not code or not told:
+        return "the mutant does not fail with a seed:\n" + output
+    again, output = sim(*told.group(2).split())
+    if not again or told.group(1) not in output:
+        return f"{told.group(2)} does not show: {told.group(1)}\n{output}"
+    sound, output = sim("--replay", told.group(3))
+    return f"seed {told.group(3)} fails without the mutant, too:\n{output}" if sound else None
+
+
 def run_sim(tally):
-    """Past failing seeds, then so many schedules, the same on every machine; then every mutant has to die."""
+    """Past failing seeds, then so many schedules, the same on every machine; then every mutant has to die, and the one without
+    tombstones with a seed that replays."""
     for name, options, pattern in (
-            ("sim schedules", ["--seeds", os.environ.get("SIM_SEEDS", "60000")], r"^0 violations, 0 false alarms$"),
+            ("sim schedules", ["--seeds", os.environ.get("SIM_SEEDS", "300000")], r"^0 violations, 0 false alarms$"),
             ("sim mutants", ["--mutants"], r"^\d+ mutants, 0 survive$")):
         begun = time.monotonic()
-        done = subprocess.run(["tools/dev", "sim", *options, "--jobs", str(os.cpu_count())], cwd=ROOT, capture_output=True, text=True,
-                              check=False, errors="replace")
-        good = not done.returncode and re.search(pattern, done.stdout, re.M)
+        code, output = sim(*options, "--jobs", str(os.cpu_count()))
+        good = not code and re.search(pattern, output, re.M)
         if "--mutants" in options:
-            for mutant, fate in re.findall(r"^(\w+) +(dies|SURVIVES)\b", done.stdout, re.M):
+            for mutant, fate in re.findall(r"^(\w+) +(dies|SURVIVES)\b", output, re.M):
                 tally.note("sim", mutant, fate == "dies")
         else:
             tally.note("sim", "schedules", bool(good))
-        counted = re.search(r"^(\d+) mutants", done.stdout, re.M)
-        tally.part(name, (int(counted.group(1)) if counted else 1) if good else 0, 0 if good else 1, time.monotonic() - begun,
-                   done.stdout + done.stderr)
+        counted = re.search(r"^(\d+) mutants", output, re.M)
+        tally.part(name, (int(counted.group(1)) if counted else 1) if good else 0, 0 if good else 1, time.monotonic() - begun, output)
+    begun = time.monotonic()
+    tally.check("sim: a mutant's seed replays", filter(None, [mutant_replays()]), time.monotonic() - begun)
+
+
+def run_conformance(tally):
+    """The simulator's stores against real ones; then every mutant of a real one has to be told apart."""
+    for name, options, pattern in (("conformance", [], r"^gate: \d+ sequences .* agree$"),
+                                   ("conformance mutants", ["--mutants"], r"^(\d+) mutants, 0 survive$")):
+        begun = time.monotonic()
+        done = subprocess.run(["tools/dev", "conformance", *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False)
+        good = None if done.returncode else re.search(pattern, done.stdout, re.M)
+        tally.note("conformance", "mutants" if options else "sequences", bool(good))
+        passed = int(good.group(1)) if good and good.groups() else 1
+        tally.part(name, passed if good else 0, 0 if good else 1, time.monotonic() - begun, done.stdout)
 
 
 def run_mutants(tally):
@@ -203,10 +236,11 @@ def checks(tally, full):
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
-    parser.add_argument("parts", nargs="*", choices=("unit", "asan", "check", "model", "sim", "mutants", "fuzz", "flow", "chaos", []), help="only these parts of test")
+    parser.add_argument("parts", nargs="*", help="only these parts of test",
+                        choices=("unit", "asan", "check", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos", []))
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "sim", "mutants", "fuzz", "flow", "chaos"]
+    parts = options.parts or ["check", "unit", "asan", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -215,7 +249,7 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (not set(parts) <= {"model", "sim", "mutants", "fuzz", "chaos"} and build(tally, "release")):
+        if "check" in parts or (not set(parts) <= {"model", "sim", "conformance", "mutants", "fuzz", "chaos"} and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
@@ -224,6 +258,8 @@ def main():
             run_model(tally)
         if "sim" in parts:
             run_sim(tally)
+        if "conformance" in parts:
+            run_conformance(tally)
         if "mutants" in parts:
             run_mutants(tally)
         if "fuzz" in parts:
