@@ -221,6 +221,15 @@ def run_chaos(tally):
     tally.part("chaos", passed, failed, time.monotonic() - begun, done.stdout)
 
 
+def run_chart(tally):
+    """Helm 3 and Helm 4 over every scenario of the chart, schemas, rules of every pod, refusals."""
+    begun = time.monotonic()
+    done = subprocess.run([PYTHON, "tests/chart/run.py"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
+    passed, failed = map(int, counted.groups()) if counted else (0, 1)
+    tally.part("chart", passed, failed, time.monotonic() - begun, done.stdout)
+
+
 def checks(tally, full):
     run_style(tally, style.CHECKS)
     sources = style.tracked(".c", ".h")
@@ -237,10 +246,10 @@ def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
     parser.add_argument("parts", nargs="*", help="only these parts of test",
-                        choices=("unit", "asan", "check", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos", []))
+                        choices=("unit", "asan", "check", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos", "chart", []))
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos"]
+    parts = options.parts or ["check", "unit", "asan", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos", "chart"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -249,7 +258,7 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (not set(parts) <= {"model", "sim", "conformance", "mutants", "fuzz", "chaos"} and build(tally, "release")):
+        if "check" in parts or (not set(parts) <= {"model", "sim", "conformance", "mutants", "fuzz", "chaos", "chart"} and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
@@ -268,6 +277,8 @@ def main():
             run_flow(tally, options.selection)
         if "chaos" in parts:
             run_chaos(tally)
+        if "chart" in parts:
+            run_chart(tally)
     if options.what == "test" and not options.selection:
         tally.check("guarantees", guarantees.unshown(tally.results, set(parts)), 0)
     if tally.failures:
