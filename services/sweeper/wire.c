@@ -5,9 +5,12 @@
 
 #include <string.h>
 
-static bool refused(const char *reason)
+/* Whether an answer is one: without a reason. Else the event says that the call failed. */
+static bool begin(struct sweeper_wire *wire, const char *reason, struct sweeper_event *out_event)
 {
-    return reason && reason[0] != '\0';
+    *out_event = (struct sweeper_event){.kind = SWEEPER_FAILED};
+    wire->malformed = 0;
+    return !reason || reason[0] == '\0';
 }
 
 static bool read_id(const char *text, struct sweeper_id *out_id)
@@ -67,9 +70,7 @@ static enum sweeper_obedience read_obedience(Tidegate__V1__Obedience obedience)
 void sweeper_wire_due(struct sweeper_wire *wire, const Tidegate__V1__LedgerDueReply *reply,
                       struct sweeper_event *out_event)
 {
-    *out_event = (struct sweeper_event){.kind = SWEEPER_FAILED};
-    wire->malformed = 0;
-    if (refused(reply->reason)) {
+    if (!begin(wire, reply->reason, out_event)) {
         return;
     }
     uint32_t lapsed = 0, orders = 0;
@@ -104,9 +105,7 @@ void sweeper_wire_due(struct sweeper_wire *wire, const Tidegate__V1__LedgerDueRe
 void sweeper_wire_verdicts(struct sweeper_wire *wire, const Tidegate__V1__ExpireReply *reply,
                            struct sweeper_event *out_event)
 {
-    *out_event = (struct sweeper_event){.kind = SWEEPER_FAILED};
-    wire->malformed = 0;
-    if (refused(reply->reason)) {
+    if (!begin(wire, reply->reason, out_event)) {
         return;
     }
     out_event->kind = SWEEPER_VERDICTS;
@@ -122,9 +121,7 @@ void sweeper_wire_verdicts(struct sweeper_wire *wire, const Tidegate__V1__Expire
 void sweeper_wire_results(struct sweeper_wire *wire, const Tidegate__V1__ObeyReply *reply,
                           struct sweeper_event *out_event)
 {
-    *out_event = (struct sweeper_event){.kind = SWEEPER_FAILED};
-    wire->malformed = 0;
-    if (refused(reply->reason)) {
+    if (!begin(wire, reply->reason, out_event)) {
         return;
     }
     uint32_t count = 0;
@@ -146,9 +143,9 @@ void sweeper_wire_results(struct sweeper_wire *wire, const Tidegate__V1__ObeyRep
 void sweeper_wire_stored(struct sweeper_wire *wire, const Tidegate__V1__ObeyedReply *reply,
                          struct sweeper_event *out_event)
 {
-    wire->malformed = 0;
-    *out_event =
-        (struct sweeper_event){.kind = refused(reply->reason) ? SWEEPER_FAILED : SWEEPER_STORED};
+    if (begin(wire, reply->reason, out_event)) {
+        out_event->kind = SWEEPER_STORED;
+    }
 }
 
 static bool read_hold(const Tidegate__V1__LapsedHold *row, struct sweeper_hold *out_hold)
@@ -169,9 +166,7 @@ static bool read_hold(const Tidegate__V1__LapsedHold *row, struct sweeper_hold *
 void sweeper_wire_gate_due(struct sweeper_wire *wire, const Tidegate__V1__GateDueReply *reply,
                            struct sweeper_event *out_event)
 {
-    *out_event = (struct sweeper_event){.kind = SWEEPER_FAILED};
-    wire->malformed = 0;
-    if (refused(reply->reason)) {
+    if (!begin(wire, reply->reason, out_event)) {
         return;
     }
     uint32_t count = 0;

@@ -52,6 +52,21 @@ static uint64_t number_at(const PGresult *result, int row, int column)
     return number;
 }
 
+/* One row of numbers, into as many places; the last place is NULL. */
+static int read_numbers(PGconn *connection, const struct rehearse_sale *sale, int parameters,
+                        const char *sql, uint64_t *const *out_numbers)
+{
+    PGresult *result = query(connection, sale, parameters, sql);
+    if (result == NULL) {
+        return TG_ERR_STORE;
+    }
+    for (int column = 0; out_numbers[column] != NULL; column++) {
+        *out_numbers[column] = number_at(result, 0, column);
+    }
+    PQclear(result);
+    return 0;
+}
+
 static void text_at(const PGresult *result, int row, int column, char *out_text, size_t capacity)
 {
     snprintf(out_text, capacity, "%s", PQgetvalue(result, row, column));
@@ -114,7 +129,7 @@ int rehearse_ledger_sale(PGconn *connection, const char *name, struct rehearse_s
 static int count_reservations(PGconn *connection, const struct rehearse_sale *sale,
                               struct rehearse_counts *counts)
 {
-    PGresult *result = query(
+    return read_numbers(
         connection, sale, 3,
         "SELECT count(*) FILTER (WHERE NOT tombstone), count(*) FILTER (WHERE state = 'pending'),"
         " count(*) FILTER (WHERE state = 'confirmed'), count(*) FILTER (WHERE state = 'expired' "
@@ -123,62 +138,39 @@ static int count_reservations(PGconn *connection, const struct rehearse_sale *sa
         " count(*) FILTER (WHERE state <> 'pending' AND NOT tombstone AND obeyed_epoch <> "
         "$3::bigint),"
         " count(*) FILTER (WHERE restocked_at IS NOT NULL)"
-        " FROM tidegate.reservations WHERE sale = $1 AND generation = $2");
-    if (result == NULL) {
-        return TG_ERR_STORE;
-    }
-    counts->recorded = number_at(result, 0, 0);
-    counts->pending = number_at(result, 0, 1);
-    counts->confirmed = number_at(result, 0, 2);
-    counts->expired = number_at(result, 0, 3);
-    counts->cancelled = number_at(result, 0, 4);
-    counts->tombstones = number_at(result, 0, 5);
-    counts->unobeyed = number_at(result, 0, 6);
-    counts->restocked = number_at(result, 0, 7);
-    PQclear(result);
-    return 0;
+        " FROM tidegate.reservations WHERE sale = $1 AND generation = $2",
+        (uint64_t *const[]){&counts->recorded, &counts->pending, &counts->confirmed,
+                            &counts->expired, &counts->cancelled, &counts->tombstones,
+                            &counts->unobeyed, &counts->restocked, NULL});
 }
 
 static int count_resold(PGconn *connection, const struct rehearse_sale *sale,
                         struct rehearse_counts *counts)
 {
-    PGresult *result = query(
+    return read_numbers(
         connection, sale, 2,
         "SELECT count(*) FROM (SELECT h.item, h.unit FROM tidegate.holdings h"
         " JOIN tidegate.reservations r ON r.id = h.reservation_id"
         " WHERE h.sale = $1 AND h.generation = $2 GROUP BY h.item, h.unit"
-        " HAVING bool_or(NOT h.live) AND bool_or(h.live AND r.state = 'confirmed')) AS resold");
-    if (result == NULL) {
-        return TG_ERR_STORE;
-    }
-    counts->resold = number_at(result, 0, 0);
-    PQclear(result);
-    return 0;
+        " HAVING bool_or(NOT h.live) AND bool_or(h.live AND r.state = 'confirmed')) AS resold",
+        (uint64_t *const[]){&counts->resold, NULL});
 }
 
 static int count_rounds(PGconn *connection, const struct rehearse_sale *sale,
                         struct rehearse_counts *counts)
 {
-    PGresult *result =
-        query(connection, sale, 3,
-              "SELECT count(*) FILTER (WHERE c.outcome = 'clean'),"
-              " count(*) FILTER (WHERE c.outcome = 'void'),"
-              " count(*) FILTER (WHERE c.outcome = 'alarm'),"
-              " (SELECT count(*) FROM tidegate.outbox o WHERE o.sale = $1 AND o.generation = $2"
-              "   AND o.kind = 'compensate'),"
-              " (SELECT count(*) FROM tidegate.gate_log g"
-              "   WHERE g.sale = $1 AND g.epoch = $3::bigint)"
-              " FROM tidegate.checks c WHERE c.sale = $1");
-    if (result == NULL) {
-        return TG_ERR_STORE;
-    }
-    counts->rounds_clean = number_at(result, 0, 0);
-    counts->rounds_void = number_at(result, 0, 1);
-    counts->alarms = number_at(result, 0, 2);
-    counts->compensations = number_at(result, 0, 3);
-    counts->logged = number_at(result, 0, 4);
-    PQclear(result);
-    return 0;
+    return read_numbers(
+        connection, sale, 3,
+        "SELECT count(*) FILTER (WHERE c.outcome = 'clean'),"
+        " count(*) FILTER (WHERE c.outcome = 'void'),"
+        " count(*) FILTER (WHERE c.outcome = 'alarm'),"
+        " (SELECT count(*) FROM tidegate.outbox o WHERE o.sale = $1 AND o.generation = $2"
+        "   AND o.kind = 'compensate'),"
+        " (SELECT count(*) FROM tidegate.gate_log g"
+        "   WHERE g.sale = $1 AND g.epoch = $3::bigint)"
+        " FROM tidegate.checks c WHERE c.sale = $1",
+        (uint64_t *const[]){&counts->rounds_clean, &counts->rounds_void, &counts->alarms,
+                            &counts->compensations, &counts->logged, NULL});
 }
 
 int rehearse_ledger_counts(PGconn *connection, const struct rehearse_sale *sale,
@@ -203,47 +195,35 @@ int rehearse_ledger_counts(PGconn *connection, const struct rehearse_sale *sale,
 static int count_held_while_paused(PGconn *connection, const struct rehearse_sale *sale,
                                    struct rehearse_facts *facts)
 {
-    PGresult *result = query(
+    return read_numbers(
         connection, sale, 2,
         "SELECT count(*) FROM tidegate.gate_log g WHERE g.sale = $1 AND g.kind = 'hold' AND EXISTS"
         " (SELECT FROM tidegate.outbox p WHERE p.sale = $1 AND p.generation = $2 AND p.kind = "
         "'paused' AND tidegate.to_ms(p.at) + 20 + (SELECT proof_lease_ms FROM tidegate.sales"
         " WHERE sale = $1) < g.gate_ms AND NOT EXISTS (SELECT FROM tidegate.outbox r"
         " WHERE r.sale = $1 AND r.generation = $2 AND r.kind = 'resumed' AND r.at > p.at"
-        " AND tidegate.to_ms(r.at) - 20 <= g.gate_ms))");
-    if (result == NULL) {
-        return TG_ERR_STORE;
-    }
-    facts->held_while_paused = number_at(result, 0, 0);
-    PQclear(result);
-    return 0;
+        " AND tidegate.to_ms(r.at) - 20 <= g.gate_ms))",
+        (uint64_t *const[]){&facts->held_while_paused, NULL});
 }
 
 /* R1, recounted from the rows, in case a constraint was dropped. */
 static int count_live(PGconn *connection, const struct rehearse_sale *sale,
                       struct rehearse_facts *facts)
 {
-    PGresult *result =
-        query(connection, sale, 2,
-              "WITH live AS (SELECT item, unit, user_id FROM tidegate.holdings"
-              " WHERE sale = $1 AND generation = $2 AND live)"
-              " SELECT (SELECT count(*) FROM live),"
-              " (SELECT count(*) FROM (SELECT FROM live GROUP BY item, unit HAVING count(*) > 1) "
-              "AS twice)"
-              " + (SELECT count(*) FROM live l LEFT JOIN tidegate.sale_items i ON i.sale = $1 AND "
-              "i.generation = $2"
-              "    AND i.item = l.item WHERE i.item IS NULL OR l.unit < 0 OR l.unit >= i.units),"
-              " (SELECT count(*) FROM (SELECT FROM live GROUP BY user_id HAVING count(*) >"
-              "    (SELECT limit_per_buyer FROM tidegate.sales WHERE sale = $1)) AS greedy)");
-    if (result == NULL) {
-        return TG_ERR_STORE;
-    }
     facts->units = sale->units;
-    facts->live = number_at(result, 0, 0);
-    facts->units_twice = number_at(result, 0, 1);
-    facts->buyers_over_limit = number_at(result, 0, 2);
-    PQclear(result);
-    return 0;
+    return read_numbers(
+        connection, sale, 2,
+        "WITH live AS (SELECT item, unit, user_id FROM tidegate.holdings"
+        " WHERE sale = $1 AND generation = $2 AND live)"
+        " SELECT (SELECT count(*) FROM live),"
+        " (SELECT count(*) FROM (SELECT FROM live GROUP BY item, unit HAVING count(*) > 1) "
+        "AS twice)"
+        " + (SELECT count(*) FROM live l LEFT JOIN tidegate.sale_items i ON i.sale = $1 AND "
+        "i.generation = $2"
+        "    AND i.item = l.item WHERE i.item IS NULL OR l.unit < 0 OR l.unit >= i.units),"
+        " (SELECT count(*) FROM (SELECT FROM live GROUP BY user_id HAVING count(*) >"
+        "    (SELECT limit_per_buyer FROM tidegate.sales WHERE sale = $1)) AS greedy)",
+        (uint64_t *const[]){&facts->live, &facts->units_twice, &facts->buyers_over_limit, NULL});
 }
 
 static bool take_row(const PGresult *result, int row, const char *tag, struct rehearse_row *out_row)
