@@ -588,10 +588,12 @@ static void run_attest(struct reserve_memory *memory, const struct reserve_call 
         return;
     }
     int64_t at_ms = number(argument(call, 5));
-    int64_t until_ms =
-        (at_ms < memory->now_ms ? at_ms : memory->now_ms) + number(argument(call, 6));
+    int64_t lease_ms = number(argument(call, 6));
+    int64_t until_ms = (at_ms < memory->now_ms ? at_ms : memory->now_ms) + lease_ms;
     if (until_ms > memory->attested_until_ms) {
         memory->attested_until_ms = until_ms;
+    } else if (memory->attested_until_ms > memory->now_ms + lease_ms) {
+        memory->attested_until_ms = memory->now_ms + lease_ms;
     }
     say(memory, "attested");
     say_number(memory, memory->attested_until_ms);

@@ -82,6 +82,7 @@ def kills(ground, outcome, options):
 
 def twenty(ground, outcome, crash):
     sale, crowd = long_sale(ground, arrive_s=20)
+    ground.wait_held(sale, 20, crowd)
     for _ in range(20):
         held = ground.held(sale)
         crash()

@@ -549,6 +549,12 @@ def test_attestations_only_lengthen_and_only_the_armed_gate(gate):
     assert word == "attested" and int(until) <= gate.now_ms() + 3000
 
 
+def test_a_clock_that_went_back_buys_no_more_than_a_lease(gate):
+    gate.client.hset(gate.key("ctl"), "attested_until", gate.now_ms() + 600_000)
+    word, until = gate.attest(gate_time_ms=gate.now_ms(), lease_ms=3000)
+    assert word == "attested" and int(until) <= gate.now_ms() + 3000
+
+
 def test_due_lists_what_nobody_acknowledged(gate):
     gate.hold(1, provisional_ms=-1)
     gate.hold(2, provisional_ms=60000)
