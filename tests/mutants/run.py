@@ -3,9 +3,11 @@
 """Breaks the code on purpose, one mutant at a time, and expects the named test to notice. See README.md beside this file."""
 import argparse
 import concurrent.futures
+import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -139,20 +141,26 @@ def stage(targets):
 
 
 def run(folder, command, **environment):
-    """Exit code and output; what does not end has failed."""
-    try:
-        done = subprocess.run(command, cwd=f"{folder}/tree", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              check=False, timeout=TEST_SECONDS, env={**os.environ, **environment})
-        return done.returncode, done.stdout
-    except subprocess.TimeoutExpired as late:
-        return UNENDING, f"not finished after {TEST_SECONDS} s\n{(late.stdout or b'').decode(errors='replace')}"
+    """Output and exit code. What does not end is interrupted, so that it can stop the servers it started."""
+    with subprocess.Popen(command, cwd=f"{folder}/tree", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          env={**os.environ, **environment}) as process:
+        try:
+            return process.communicate(timeout=TEST_SECONDS)[0], process.returncode
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        try:
+            output = process.communicate(timeout=30)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output = process.communicate()[0]
+        return f"{output}\nnot finished after {TEST_SECONDS} s", UNENDING
 
 
 def run_program(folder, path, names):
     """One test of a cmocka program; a property holds or ends its program."""
     found = {}
     for name in names:
-        code, output = run(folder, [f"{folder}/build/bin/{os.path.basename(path)[:-2]}"], CMOCKA_TEST_FILTER=name)
+        output, code = run(folder, [f"{folder}/build/bin/{os.path.basename(path)[:-2]}"], CMOCKA_TEST_FILTER=name)
         begun = name == "property" or f"[ RUN      ] {name}\n" in output
         found[name] = (PASSED if begun and code == 0 else FAILED if begun else BROKEN, output)
     return found
@@ -161,7 +169,7 @@ def run_program(folder, path, names):
 def run_flow(folder, path, names):
     """A test that pytest ran and found wanting has failed; one whose fixtures could not be made says nothing."""
     report = f"{folder}/{os.path.basename(path)}.xml"
-    code, output = run(folder, [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
+    output, code = run(folder, [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
                                 *(f"{path}::{name}" for name in sorted(names))], TIDEGATE_TEST_BUILD=f"{folder}/build")
     found = dict.fromkeys(names, (FAILED if code == UNENDING else BROKEN, output))
     cases = xml.etree.ElementTree.parse(report).getroot().iter("testcase") if os.path.exists(report) else ()
@@ -178,7 +186,7 @@ def run_sim(folder, _, names):
     found = {}
     for name in names:
         options = ["--seeds", str(SIM_SEEDS)] if name == "schedules" else ["--seeds", str(SIM_MUTANT_SEEDS), "--mutant", name]
-        code, output = run(folder, [f"{folder}/build/bin/tidegate-sim", "--jobs", "1", *options])
+        output, code = run(folder, [f"{folder}/build/bin/tidegate-sim", "--jobs", "1", *options])
         found[name] = (PASSED if code == 0 else FAILED if "VIOLATION" in output else BROKEN, output)
     return found
 
@@ -266,7 +274,6 @@ def selected(options):
 def decide_all(rows, jobs):
     """Builds once what all tests need, then decides the rows: building is one at a time, running is not."""
     begun = time.monotonic()
-    os.makedirs(TREE, exist_ok=True)
     for left in os.listdir(WORK):
         if left.startswith("stage-"):
             shutil.rmtree(os.path.join(WORK, left), ignore_errors=True)
@@ -315,8 +322,11 @@ def main():
         parser.error(f"no mutant is called {options.only}")
     if options.list:
         return list_rows(rows)
+    os.makedirs(TREE, exist_ok=True)
     try:
-        seconds = decide_all(rows, options.jobs)
+        with open(os.path.join(WORK, "lock"), "w", encoding="ascii") as lock:  # one run at a time in this tree
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            seconds = decide_all(rows, options.jobs)
     except Fault as fault:
         print(f"mutants: the unmutated tree {fault}", file=sys.stderr)
         return 1
