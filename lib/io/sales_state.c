@@ -83,10 +83,8 @@ static void take_pauses(struct tg_sale *sale, const Tidegate__V1__SaleState *sta
     sale->pause_count = (uint32_t)state->n_pauses;
     for (size_t i = 0; i < state->n_pauses; i++) {
         struct tg_pause *pause = &sale->pauses[i];
-        size_t length = strnlen(state->pauses[i]->cause, sizeof(pause->cause) - 1);
         memcpy(pause->id, state->pauses[i]->pause_id, sizeof(pause->id));
-        memcpy(pause->cause, state->pauses[i]->cause, length);
-        pause->cause[length] = '\0';
+        tg_sale_cause(pause, state->pauses[i]->cause, strlen(state->pauses[i]->cause));
     }
     sale->lifted_count = (uint32_t)state->n_lifted;
     for (size_t i = 0; i < state->n_lifted; i++) {

@@ -47,19 +47,16 @@ static bool lifted(const struct tg_sale *sale, const char *id)
     return false;
 }
 
-/* As much of a cause as fits, never cut within a character. */
-static void copy_cause(char out_cause[sizeof(((struct tg_pause *)0)->cause)], const char *cause)
+void tg_sale_cause(struct tg_pause *pause, const char *cause, size_t length)
 {
-    size_t length = strlen(cause);
-    size_t capacity = sizeof(((struct tg_pause *)0)->cause) - 1;
-    if (length > capacity) {
-        length = capacity;
+    if (length > sizeof pause->cause - 1) {
+        length = sizeof pause->cause - 1;
         while (length > 0 && ((uint8_t)cause[length] & 0xc0) == 0x80) {
             length--;
         }
     }
-    memcpy(out_cause, cause, length);
-    out_cause[length] = '\0';
+    memcpy(pause->cause, cause, length);
+    pause->cause[length] = '\0';
 }
 
 int tg_sale_pause(struct tg_sale *sale, const char *id, const char *cause)
@@ -77,7 +74,7 @@ int tg_sale_pause(struct tg_sale *sale, const char *id, const char *cause)
     }
     struct tg_pause *pause = &sale->own_pauses[sale->own_pause_count++];
     memcpy(pause->id, id, id_length + 1);
-    copy_cause(pause->cause, cause != NULL ? cause : "");
+    tg_sale_cause(pause, cause != NULL ? cause : "", cause != NULL ? strlen(cause) : 0);
     return 0;
 }
 

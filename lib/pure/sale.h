@@ -80,6 +80,9 @@ struct tg_sale {
  * itself is stale. */
 enum tg_phase tg_sale_phase(const struct tg_sale *sale, struct tg_mono now);
 
+/* As much of a cause as fits, never cut within a character. `cause` need not be terminated. */
+void tg_sale_cause(struct tg_pause *pause, const char *cause, size_t length);
+
 /* Honour a pause at once; idempotent by id. TG_ERR_FULL when too many. */
 TG_MUST_CHECK int tg_sale_pause(struct tg_sale *sale, const char *id, const char *cause);
 

@@ -44,7 +44,7 @@ static void turn_sale(struct invariant *invariant, size_t index, struct tg_mono 
         break;
     }
     if (invariant_pause_due(&work->core, view, now)) {
-        invariant_send_pause(invariant, index);
+        invariant_send_pause(invariant, index, work->core.pause.id, work->core.pause.cause);
     }
     invariant_export_turn(invariant, index, now);
 }
@@ -116,6 +116,7 @@ struct invariant *invariant_free(struct invariant *invariant)
         if (work) {
             free(work->r1.at);
             free(work->r2.at);
+            free(work->claims.at);
             free(work->rows.at);
             free(work->holdings.at);
             free(work);

@@ -49,11 +49,13 @@ struct invariant_work {
     struct invariant_server server;
     struct invariant_look look1[INVARIANT_SHARDS_MAX], look2[INVARIANT_SHARDS_MAX];
     struct invariant_ledger ledger;
-    struct invariant_entries r1, r2;
+    struct invariant_entries r1, r2, claims;
     struct invariant_rows rows;
     struct invariant_holdings holdings;
     struct invariant_export exports[INVARIANT_SHARDS_MAX];
-    char cursor[24]; /* of the scan in progress */
+    uint32_t gate_pause_count;
+    struct tg_pause gate_pauses[INVARIANT_GATE_PAUSES_MAX]; /* by the last look of shard 0 */
+    char cursor[24];                                        /* of the scan in progress */
     struct invariant_judgement judgement;
     char detail[768];
     char told[768]; /* the last alarm's detail that was logged */
@@ -90,8 +92,11 @@ void invariant_report(struct invariant *invariant, size_t index);
 void invariant_judge_void(struct invariant_judgement *out_judgement, const char *note);
 void invariant_judge_lost(struct invariant_judgement *out_judgement);
 
-/* pause.c: sends the pause command once. */
-void invariant_send_pause(struct invariant *invariant, size_t index);
+/* pause.c: sends a pause command once. */
+void invariant_send_pause(struct invariant *invariant, size_t index, const char *id,
+                          const char *cause);
+/* pause.c: carries what a look found in the gate and the ledger lacks to the ledger. */
+void invariant_carry_pauses(struct invariant *invariant, size_t index);
 
 /* export.c: a turn of one sale's exports. */
 void invariant_export_turn(struct invariant *invariant, size_t index, struct tg_mono now);

@@ -20,6 +20,7 @@ static void begin(struct invariant_sale *sale, const struct tg_sale *view, struc
         memset(sale->logs, 0, sizeof sale->logs);
         sale->unacked.count = 0;
         sale->unobeyed.count = 0;
+        sale->orphans.count = 0;
     }
 }
 
@@ -161,7 +162,10 @@ void invariant_advance(struct invariant_sale *sale, enum invariant_result result
         break;
     case INVARIANT_RELEASED1:
         round->complete = round->shard + 1 == round->shards;
-        next_shard(round, INVARIANT_LOOK1, INVARIANT_LEDGER);
+        next_shard(round, INVARIANT_LOOK1, INVARIANT_BUYERS);
+        break;
+    case INVARIANT_BUYERS:
+        next_shard(round, INVARIANT_BUYERS, INVARIANT_LEDGER);
         break;
     case INVARIANT_LEDGER:
         round->step = round->complete ? INVARIANT_HELD2 : INVARIANT_JUDGE;
@@ -214,6 +218,35 @@ static bool lifted(const struct tg_sale *view, const char *id)
         }
     }
     return false;
+}
+
+/* ---- pauses the ledger lacks ---- */
+
+static bool unknown(const struct tg_sale *view, const char *pause_id)
+{
+    return !shown(view, pause_id) && !lifted(view, pause_id);
+}
+
+bool invariant_orphan(const struct invariant_sale *sale, const struct tg_sale *view,
+                      const char *pause_id)
+{
+    for (uint32_t i = 0; i < sale->orphans.count; i++) {
+        if (strcmp(sale->orphans.ids[i], pause_id) == 0) {
+            return unknown(view, pause_id);
+        }
+    }
+    return false;
+}
+
+void invariant_orphans_end(struct invariant_sale *sale, const struct tg_sale *view,
+                           const struct tg_pause *pauses, uint32_t count)
+{
+    sale->orphans.count = 0;
+    for (uint32_t i = 0; i < count && sale->orphans.count < INVARIANT_ORPHANS_MAX; i++) {
+        if (unknown(view, pauses[i].id)) {
+            memcpy(sale->orphans.ids[sale->orphans.count++], pauses[i].id, sizeof pauses[i].id);
+        }
+    }
 }
 
 bool invariant_pause_due(struct invariant_sale *sale, const struct tg_sale *view,

@@ -17,6 +17,7 @@ enum {
     INVARIANT_PAUSE_EVERY_MS = 1000,
     INVARIANT_EXPORT_EVERY_MS = 250,
     INVARIANT_LINGER_MAX = 1024,
+    INVARIANT_ORPHANS_MAX = 16,
     INVARIANT_UNACKED_WARN_MS = 5000,
     INVARIANT_UNOBEYED_WARN_MS = 5000
 };
@@ -34,6 +35,7 @@ enum invariant_step {
     INVARIANT_UNACKED1, /* after held: whatever is held and not here was acknowledged */
     INVARIANT_SETTLED1,
     INVARIANT_RELEASED1,
+    INVARIANT_BUYERS, /* of every shard, after all of R1 and before R2 */
     INVARIANT_LEDGER, /* P */
     INVARIANT_HELD2,
     INVARIANT_SETTLED2,
@@ -79,6 +81,13 @@ struct invariant_pause {
     struct tg_mono next; /* next repetition */
 };
 
+/* Pauses that the gate has and the ledger lacks: the gate's own doubts, and those whose issuer died
+ * before the ledger heard of them. A resume names only what the ledger knows. */
+struct invariant_orphans {
+    uint32_t count;
+    char ids[INVARIANT_ORPHANS_MAX][TG_BASE32_ID_LENGTH + 1];
+};
+
 /* One sale's state. Zero it to begin. */
 struct invariant_sale {
     struct invariant_round round;
@@ -87,6 +96,7 @@ struct invariant_sale {
     uint32_t spared_turns; /* not to be counted: the checker itself was cut off just now */
     struct invariant_log logs[INVARIANT_SHARDS_MAX];
     struct invariant_pause pause;
+    struct invariant_orphans orphans; /* of the last look */
     struct invariant_linger unacked, unobeyed;
     uint64_t last_epoch; /* the logs' */
 };
@@ -117,6 +127,14 @@ void invariant_alarm(struct invariant_sale *sale, const struct tg_sale *view, co
 /* True when the pause command is to be sent (again) now. */
 bool invariant_pause_due(struct invariant_sale *sale, const struct tg_sale *view,
                          struct tg_mono now);
+
+/* Whether this pause of the gate is unknown to the ledger, and was in the look before too (a pause
+ * on its way reaches the gate first): then it is to be carried to the ledger under its own id.
+ * After every pause of a look invariant_orphans_end. */
+bool invariant_orphan(const struct invariant_sale *sale, const struct tg_sale *view,
+                      const char *pause_id);
+void invariant_orphans_end(struct invariant_sale *sale, const struct tg_sale *view,
+                           const struct tg_pause *pauses, uint32_t count);
 
 /* Text of an alarm: "A: recorded in the ledger, unknown to the gate: res_..., res_..." for every
  * failed check. At most `capacity` bytes with the NUL. Returns the length. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const names[INVARIANT_CHECKS] = {"G", "C0", "C1", "C2", "A",
-                                                    "B", "C",  "D",  "E",  "U"};
+                                                    "B", "C",  "D",  "E",  "U", "L"};
 
 const char *invariant_check_name(enum invariant_check check)
 {
@@ -35,6 +35,13 @@ int invariant_by_slot(const void *a, const void *b)
 {
     const struct invariant_holding *x = a, *y = b;
     return x->user_tag != y->user_tag ? order(x->user_tag, y->user_tag) : order(x->slot, y->slot);
+}
+
+void invariant_sort(struct invariant_entry *entries, size_t count)
+{
+    if (count > 1) {
+        qsort(entries, count, sizeof entries[0], invariant_by_entry_id);
+    }
 }
 
 size_t invariant_fold(struct invariant_entry *entries, size_t count)
@@ -78,6 +85,7 @@ size_t invariant_fold_rows(struct invariant_row *rows, size_t count)
             continue;
         }
         rows[last].units_tag += rows[i].units_tag;
+        rows[last].slots |= rows[i].slots;
         rows[last].unit_count += rows[i].unit_count;
         rows[last].live_count += rows[i].live_count;
     }
@@ -229,6 +237,9 @@ static void check_gate(const struct invariant_facts *facts, struct invariant_jud
 {
     uint64_t initial[TG_MAX_ITEMS_PER_SALE] = {0};
     bool comparable = facts->looked == facts->shards;
+    if (facts->garbage) {
+        fail(judgement, INVARIANT_CHECK_C1, "a key of the gate is of another type", NULL);
+    }
     for (uint32_t i = 0; i < facts->looked; i++) {
         const struct invariant_look *look = &facts->look1[i];
         check_look(look, judgement);
@@ -249,12 +260,14 @@ static void check_gate(const struct invariant_facts *facts, struct invariant_jud
     if (facts->log_torn) {
         fail(judgement, INVARIANT_CHECK_C1, "the log is torn or gives another stock", NULL);
     }
-    if (facts->garbage) {
-        fail(judgement, INVARIANT_CHECK_C1, "a key of the gate is of another type", NULL);
-    }
     for (size_t i = 0; i < facts->r1_count; i++) {
         if (facts->r1[i].places & INVARIANT_GARBLED) {
             fail(judgement, INVARIANT_CHECK_C1, "a hold's record cannot be read", facts->r1[i].id);
+        }
+    }
+    for (size_t i = 0; i < facts->claim_count; i++) {
+        if (facts->claims[i].places & INVARIANT_GARBLED) {
+            fail(judgement, INVARIANT_CHECK_C1, "a buyer's row cannot be read", NULL);
         }
     }
 }
@@ -299,6 +312,14 @@ static void check_holdings(struct invariant_facts *facts, struct invariant_judge
             judgement->oversold += live[item] - facts->ledger.units[item];
             fail(judgement, INVARIANT_CHECK_C2, "more live holdings than units", NULL);
         }
+    }
+    if (!facts->ledger.one_owner) {
+        fail(judgement, INVARIANT_CHECK_C2, "the index that lets a unit have one owner is gone",
+             NULL);
+    }
+    if (!facts->ledger.one_slot) {
+        fail(judgement, INVARIANT_CHECK_C2, "the index that lets a slot be used once is gone",
+             NULL);
     }
     if (facts->ledger.holdings_counted != facts->ledger.holdings_joined) {
         fail(judgement, INVARIANT_CHECK_C2, "holdings without their reservation", NULL);
@@ -349,9 +370,10 @@ static void check_known(const struct invariant_facts *facts, struct invariant_ju
         check_done(row, entry, judgement);
         const bool units_differ =
             row->unit_count > 0 && entry->unit_count > 0 &&
-            (row->unit_count != entry->unit_count || row->units_tag != entry->units_tag);
+            (row->unit_count != entry->unit_count || row->units_tag != entry->units_tag ||
+             row->slots != entry->slots);
         if (units_differ || (entry->unit_count > 0 && row->user_tag != entry->user_tag)) {
-            fail(judgement, INVARIANT_CHECK_U, "gate and ledger disagree on units or user",
+            fail(judgement, INVARIANT_CHECK_U, "gate and ledger disagree on units, slots or user",
                  row->id);
         }
     }
@@ -397,6 +419,38 @@ static void check_verdicts(const struct invariant_facts *facts,
         const bool found =
             at < facts->row_count && memcmp(facts->rows[at].id, id, INVARIANT_ID_BYTES) == 0;
         check_entry(&facts->r1[i], found ? &facts->rows[at] : NULL, judgement);
+    }
+}
+
+/* ---- L: the rows of buyers against the gate's own holds ---- */
+
+static bool claims_it(const struct invariant_entry *claim, const struct invariant_entry *entry)
+{
+    return (entry->places & INVARIANT_GARBLED) ||
+           (claim->user_tag == entry->user_tag && claim->slots == entry->slots);
+}
+
+/* Read between R1 and R2: whatever a buyer's row names is known to R2 and was not given back in R1;
+ * whatever R1 and R2 both found live was live, and named, in between. */
+static void check_claims(const struct invariant_facts *facts, struct invariant_judgement *judgement)
+{
+    const uint32_t live = INVARIANT_HELD | INVARIANT_SETTLED;
+    for (size_t i = 0; i < facts->claim_count; i++) {
+        const struct invariant_entry *claim = &facts->claims[i];
+        const struct invariant_entry *entry = invariant_find(facts->r2, facts->r2_count, claim->id);
+        if (!(claim->places & INVARIANT_GARBLED) && (!entry || !claims_it(claim, entry))) {
+            fail(judgement, INVARIANT_CHECK_L, "a buyer's row names what is not his", claim->id);
+        }
+    }
+    for (size_t i = 0; i < facts->r1_count; i++) {
+        const struct invariant_entry *entry = &facts->r1[i];
+        const struct invariant_entry *later = invariant_find(facts->r2, facts->r2_count, entry->id);
+        const bool named = invariant_find(facts->claims, facts->claim_count, entry->id) != NULL;
+        if ((entry->places & INVARIANT_RELEASED) && named) {
+            fail(judgement, INVARIANT_CHECK_L, "given back, and still in a buyer's row", entry->id);
+        } else if ((entry->places & live) && later && (later->places & live) && !named) {
+            fail(judgement, INVARIANT_CHECK_L, "held, and in no buyer's row", entry->id);
+        }
     }
 }
 
@@ -462,4 +516,5 @@ void invariant_judge(struct invariant_facts *facts, struct invariant_judgement *
     }
     check_known(facts, out_judgement);
     check_verdicts(facts, out_judgement);
+    check_claims(facts, out_judgement);
 }

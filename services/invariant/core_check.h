@@ -2,8 +2,8 @@
  * The proof itself: comparisons over what one round read, as sorted arrays handed in. Every check
  * is one-sided: it holds at any delay between the reads of a correct run, so a failure is never a
  * matter of timing. The reads and their order: R1 (per shard: look, held, unacked, settled,
- * released) -> P (one snapshot of the ledger) -> R2 (held, settled, released, look). Reads nothing
- * itself, allocates nothing. */
+ * released) -> buyers -> P (one snapshot of the ledger) -> R2 (held, settled, released, look).
+ * Reads nothing itself, allocates nothing. */
 #ifndef INVARIANT_CORE_CHECK_H
 #define INVARIANT_CORE_CHECK_H
 
@@ -28,14 +28,16 @@ enum invariant_place {
     INVARIANT_UNACKED = 2,
     INVARIANT_SETTLED = 4,
     INVARIANT_RELEASED = 8,
-    INVARIANT_GARBLED = 16 /* its record cannot be read */
+    INVARIANT_CLAIMED = 16, /* by a row of buyers */
+    INVARIANT_GARBLED = 32  /* its record cannot be read */
 };
 
-/* One reservation as the gate has it. 40 bytes: 100,000 take 4 MB. */
+/* One reservation as the gate has it. 48 bytes: 100,000 take 5 MB. */
 struct invariant_entry {
     uint8_t id[INVARIANT_ID_BYTES];
     uint64_t units_tag; /* of its units, in any order; 0 with unit_count 0 */
     uint64_t user_tag;
+    uint64_t slots;      /* bit n: the buyer's slot n */
     uint32_t unit_count; /* 0: seen without its record */
     uint32_t places;     /* bits of enum invariant_place */
 };
@@ -52,6 +54,7 @@ struct invariant_row {
     uint8_t id[INVARIANT_ID_BYTES];
     uint64_t units_tag;
     uint64_t user_tag;
+    uint64_t slots;
     uint32_t unit_count; /* holdings, live or not; 0 for a tombstone */
     uint32_t live_count;
     uint8_t state; /* enum invariant_state */
@@ -108,6 +111,7 @@ struct invariant_ledger {
     uint32_t units[TG_MAX_ITEMS_PER_SALE];
     uint64_t holdings_counted; /* by the ledger itself, joined to nothing */
     uint64_t holdings_joined;  /* as read with their reservations */
+    bool one_owner, one_slot;  /* the unique indexes over live holdings are there and in force */
 };
 
 enum invariant_check {
@@ -121,6 +125,7 @@ enum invariant_check {
     INVARIANT_CHECK_D,
     INVARIANT_CHECK_E,
     INVARIANT_CHECK_U,
+    INVARIANT_CHECK_L,
     INVARIANT_CHECKS
 };
 /* "G", "C0", ... */
@@ -159,12 +164,19 @@ struct invariant_facts {
     bool complete; /* R2 was read; false: the round stopped after an unarmed look1 */
     const struct invariant_entry *r1, *r2;
     size_t r1_count, r2_count;
+    /* What the rows of buyers name, read between R1 and R2; sorted, not folded: two rows that name
+     * one reservation are both judged. units_tag is 0. */
+    const struct invariant_entry *claims;
+    size_t claim_count;
     struct invariant_ledger ledger;
     const struct invariant_row *rows;
     size_t row_count;
     struct invariant_holding *holdings; /* is reordered */
     size_t holding_count;
 };
+
+/* Sorts by id, keeps everything. */
+void invariant_sort(struct invariant_entry *entries, size_t count);
 
 /* Orders for qsort: by id; holdings by (item, unit), by (user, slot). */
 int invariant_by_entry_id(const void *a, const void *b);

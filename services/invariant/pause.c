@@ -21,19 +21,19 @@ static void on_judged(void *context, uint64_t token, int status, const ProtobufC
     }
 }
 
-void invariant_send_pause(struct invariant *invariant, size_t index)
+void invariant_send_pause(struct invariant *invariant, size_t index, const char *id,
+                          const char *cause)
 {
-    struct invariant_work *work = invariant->works[index];
     struct tg_sale *view = tg_sales_at(invariant->sales, index);
     struct tg_signed_command signed_command;
     Tidegate__V1__Command command = TIDEGATE__V1__COMMAND__INIT;
-    command.command_id = work->core.pause.id;
+    command.command_id = (char *)id;
     command.sale = view->name;
     command.generation = view->generation;
     command.kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE;
     command.expires_at_ms = tg_now_wall().ms + TG_MAX_COMMAND_LIFE_MS - TG_MAX_CLOCK_SKEW_MS;
     command.control_sequence = view->control_sequence;
-    command.cause = work->core.pause.cause;
+    command.cause = (char *)cause;
     int error = tg_command_sign(&invariant->key, "invariant", &command, &signed_command);
     if (error == 0 && (error = TG_FAILPOINT(INVARIANT_PAUSE)) == 0) {
         error = tg_bus_call(tg_app_bus(invariant->app), TG_MESSAGE_CONTROL, view->name,
@@ -44,4 +44,19 @@ void invariant_send_pause(struct invariant *invariant, size_t index)
     if (error != 0) {
         on_judged(invariant, index, error, NULL);
     }
+}
+
+void invariant_carry_pauses(struct invariant *invariant, size_t index)
+{
+    struct invariant_work *work = invariant->works[index];
+    const struct tg_sale *view = tg_sales_at(invariant->sales, index);
+    for (uint32_t i = 0; i < work->gate_pause_count; i++) {
+        const struct tg_pause *pause = &work->gate_pauses[i];
+        if (invariant_orphan(&work->core, view, pause->id)) {
+            tg_log(TG_LOG_WARN, "proof.pause_carried", TG_TEXT_FIELD("sale", view->name),
+                   TG_TEXT_FIELD("pause", pause->id), TG_TEXT_FIELD("cause", pause->cause));
+            invariant_send_pause(invariant, index, pause->id, pause->cause);
+        }
+    }
+    invariant_orphans_end(&work->core, view, work->gate_pauses, work->gate_pause_count);
 }

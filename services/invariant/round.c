@@ -87,14 +87,19 @@ static int add_row(void *context, const struct invariant_row *row,
 
 /* ---- answers of Redis ---- */
 
-static struct outcome read_look(struct invariant_work *work, uint32_t item_count,
-                                const redisReply *reply)
+static struct outcome read_look(struct invariant *invariant, size_t index, const redisReply *reply)
 {
+    struct invariant_work *work = invariant->works[index];
+    const uint32_t item_count = tg_sales_at(invariant->sales, index)->item_count;
     const struct invariant_round *round = &work->core.round;
     const bool first = round->step == INVARIANT_LOOK1;
     struct invariant_look *look = first ? &work->look1[round->shard] : &work->look2[round->shard];
     if (invariant_wire_look(reply, round->epoch, item_count, look) != 0) {
         return done(INVARIANT_UNREAD);
+    }
+    if (first && round->shard == 0) {
+        work->gate_pause_count = invariant_wire_pauses(reply, item_count, work->gate_pauses);
+        invariant_carry_pauses(invariant, index);
     }
     return done(first && !(look->present && look->readable && look->armed) ? INVARIANT_LACKING
                                                                            : INVARIANT_READ);
@@ -125,12 +130,36 @@ static struct outcome read_log(struct invariant_work *work, const redisReply *re
                                                                          : INVARIANT_TORN);
 }
 
-/* A page of HSCAN or SSCAN into the round's first or second set. */
-static struct outcome read_scan(struct invariant *invariant, struct invariant_work *work,
-                                enum invariant_place place, const redisReply *reply)
+static int add_claims(struct invariant *invariant, struct invariant_work *work,
+                      const redisReply *field, const redisReply *value)
+{
+    struct invariant_entry claims[TG_MAX_BUYER_LIMIT];
+    const uint32_t count = invariant_wire_buyer(field, value, invariant->tag_key, claims);
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        error = add_entry(&work->claims, &claims[i]);
+    }
+    return error;
+}
+
+static int add_hold(struct invariant *invariant, struct invariant_work *work,
+                    enum invariant_place place, const redisReply *const pair[2])
 {
     struct invariant_entries *entries =
         work->core.round.step < INVARIANT_LEDGER ? &work->r1 : &work->r2;
+    struct invariant_entry entry;
+    if (place == INVARIANT_UNACKED) {
+        invariant_wire_unacked(pair[0], &entry);
+    } else {
+        invariant_wire_hold(pair[0], pair[1], place, invariant->tag_key, &entry);
+    }
+    return add_entry(entries, &entry);
+}
+
+/* A page of HSCAN or SSCAN into the round's first or second set, or the claims. */
+static struct outcome read_scan(struct invariant *invariant, struct invariant_work *work,
+                                enum invariant_place place, const redisReply *reply)
+{
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
         reply->element[0]->type != REDIS_REPLY_STRING ||
         reply->element[1]->type != REDIS_REPLY_ARRAY ||
@@ -140,14 +169,10 @@ static struct outcome read_scan(struct invariant *invariant, struct invariant_wo
     const redisReply *page = reply->element[1];
     const size_t stride = place == INVARIANT_UNACKED ? 1 : 2;
     for (size_t i = 0; i + stride <= page->elements; i += stride) {
-        struct invariant_entry entry;
-        if (place == INVARIANT_UNACKED) {
-            invariant_wire_unacked(page->element[i], &entry);
-        } else {
-            invariant_wire_hold(page->element[i], page->element[i + 1], place, invariant->tag_key,
-                                &entry);
-        }
-        if (add_entry(entries, &entry) != 0) {
+        const redisReply *const pair[2] = {page->element[i], page->element[i + stride - 1]};
+        const int error = place == INVARIANT_CLAIMED ? add_claims(invariant, work, pair[0], pair[1])
+                                                     : add_hold(invariant, work, place, pair);
+        if (error != 0) {
             return done(INVARIANT_UNREAD);
         }
     }
@@ -167,6 +192,9 @@ static enum invariant_place place_of(enum invariant_step step)
     if (step == INVARIANT_RELEASED1 || step == INVARIANT_RELEASED2) {
         return INVARIANT_RELEASED;
     }
+    if (step == INVARIANT_BUYERS) {
+        return INVARIANT_CLAIMED;
+    }
     return INVARIANT_HELD;
 }
 
@@ -182,6 +210,8 @@ static enum tg_gate_key key_of(enum invariant_place place)
         return TG_GATE_KEY_SETTLED;
     case INVARIANT_RELEASED:
         return TG_GATE_KEY_RELEASED;
+    case INVARIANT_CLAIMED:
+        return TG_GATE_KEY_BUYERS;
     }
     return TG_GATE_KEY_HELD;
 }
@@ -206,7 +236,7 @@ static struct outcome read_gate(struct invariant *invariant, size_t index, int s
                                                                      : INVARIANT_UNREAD);
     }
     if (step == INVARIANT_LOOK1 || step == INVARIANT_LOOK2) {
-        return read_look(work, tg_sales_at(invariant->sales, index)->item_count, reply);
+        return read_look(invariant, index, reply);
     }
     if (step == INVARIANT_LOG) {
         return read_log(work, reply);
@@ -366,6 +396,7 @@ static void judge(struct invariant_work *work)
     const struct invariant_round *round = &work->core.round;
     work->r1.count = invariant_fold(work->r1.at, work->r1.count);
     work->r2.count = invariant_fold(work->r2.at, work->r2.count);
+    invariant_sort(work->claims.at, work->claims.count);
     work->rows.count = invariant_fold_rows(work->rows.at, work->rows.count);
     struct invariant_facts facts = {.epoch = round->epoch,
                                     .generation = round->generation,
@@ -381,6 +412,8 @@ static void judge(struct invariant_work *work)
                                     .r1_count = work->r1.count,
                                     .r2 = work->r2.at,
                                     .r2_count = work->r2.count,
+                                    .claims = work->claims.at,
+                                    .claim_count = work->claims.count,
                                     .ledger = work->ledger,
                                     .rows = work->rows.at,
                                     .row_count = work->rows.count,
@@ -396,6 +429,7 @@ void invariant_proceed(struct invariant *invariant, size_t index)
     if (round->step == INVARIANT_SERVER) {
         work->r1.count = 0;
         work->r2.count = 0;
+        work->claims.count = 0;
         memcpy(work->cursor, "0", 2);
     }
     if (round->step != INVARIANT_REST && round->step != INVARIANT_JUDGE) {

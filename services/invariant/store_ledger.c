@@ -10,7 +10,12 @@
 /* One statement = one snapshot. First column: what the row is about. The count of holdings is
  * joined to nothing, so that one without its reservation is missed by nobody. */
 static const char snapshot_sql[] =
-    "WITH s AS MATERIALIZED (SELECT * FROM tidegate.sales WHERE sale = $1::text)"
+    "WITH s AS MATERIALIZED (SELECT * FROM tidegate.sales WHERE sale = $1::text),"
+    " unique_keys AS (SELECT string_agg(a.attname, ',' ORDER BY a.attname) AS key"
+    " FROM pg_index x JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = ANY (x.indkey)"
+    " WHERE x.indrelid = 'tidegate.holdings'::regclass AND x.indisunique AND x.indisvalid"
+    " AND x.indisready AND x.indislive AND pg_get_expr(x.indpred, x.indrelid) = 'live'"
+    " AND x.indexprs IS NULL GROUP BY x.indexrelid)"
     " SELECT 's', s.epoch::text, s.generation::text, s.armed::text, (s.stage = 'closed')::text, "
     "s.run_id,"
     " s.replication_id, s.shards::text, (SELECT count(*) FROM tidegate.holdings h WHERE h.sale = "
@@ -20,7 +25,7 @@ static const char snapshot_sql[] =
     " (SELECT c.system_identifier::text FROM pg_control_system() c), CASE WHEN pg_is_in_recovery() "
     "THEN ''"
     " ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, pg_is_in_recovery()::text, "
-    "NULL, NULL, NULL, NULL, NULL"
+    "(SELECT string_agg(k.key, ';') FROM unique_keys k), NULL, NULL, NULL, NULL"
     " FROM s"
     " UNION ALL SELECT 'i', i.item::text, i.units::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
     "NULL"
@@ -145,9 +150,26 @@ static bool read_sale(const PGresult *result, int row, struct invariant_ledger *
     return fine;
 }
 
+/* "A,B;C,D": the columns of each unique index over live holdings, sorted by name. */
+static bool has_key(const char *keys, const char *key)
+{
+    const size_t length = strlen(key);
+    for (const char *at = keys; *at != '\0';) {
+        const size_t this_length = strcspn(at, ";");
+        if (this_length == length && memcmp(at, key, length) == 0) {
+            return true;
+        }
+        at += this_length + (at[this_length] == ';');
+    }
+    return false;
+}
+
 static bool read_server(const PGresult *result, int row, struct invariant_ledger *ledger)
 {
+    const char *keys = PQgetvalue(result, row, 6);
     ledger->in_recovery = flag_at(result, row, 5);
+    ledger->one_owner = has_key(keys, "generation,item,sale,unit");
+    ledger->one_slot = has_key(keys, "generation,sale,user_id,user_slot");
     return text_at(result, row, 1, ledger->system_identifier, sizeof ledger->system_identifier) &&
            text_at(result, row, 2, ledger->timeline, sizeof ledger->timeline) &&
            text_at(result, row, 3, ledger->system_identifier_now,
@@ -210,6 +232,7 @@ static int read_row(const PGresult *result, int at, const struct invariant_ledge
     row.unit_count = 1;
     row.live_count = flag_at(result, at, 8);
     row.units_tag = invariant_units_tag(0, holding.item, holding.unit);
+    row.slots = slot < TG_MAX_BUYER_LIMIT ? UINT64_C(1) << slot : 0;
     return sink->row(sink->context, &row, row.live_count ? &holding : NULL);
 }
 

@@ -4,6 +4,7 @@
 #include "lib/pure/number.h"
 
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { GATE_FORMAT = 1, LOOK_HEAD = 9, LOOK_PER_ITEM = 5 };
@@ -108,7 +109,7 @@ int invariant_wire_look(const redisReply *reply, uint64_t epoch, uint32_t item_c
     }
     look.gate_ms = (int64_t)gate_ms;
     if (strcmp(reply->element[0]->str, "look") == 0) {
-        if (reply->elements != LOOK_HEAD + (size_t)item_count * LOOK_PER_ITEM) {
+        if (reply->elements < LOOK_HEAD + (size_t)item_count * LOOK_PER_ITEM) {
             return TG_ERR_MALFORMED;
         }
         look.present = true;
@@ -118,6 +119,27 @@ int invariant_wire_look(const redisReply *reply, uint64_t epoch, uint32_t item_c
     }
     *out_look = look;
     return 0;
+}
+
+uint32_t invariant_wire_pauses(const redisReply *reply, uint32_t item_count,
+                               struct tg_pause out_pauses[INVARIANT_GATE_PAUSES_MAX])
+{
+    uint32_t count = 0;
+    uint8_t bytes[INVARIANT_ID_BYTES];
+    for (size_t i = LOOK_HEAD + (size_t)item_count * LOOK_PER_ITEM;
+         i + 1 < reply->elements && count < INVARIANT_GATE_PAUSES_MAX; i += 2) {
+        const redisReply *id = reply->element[i], *cause = reply->element[i + 1];
+        if (!is_text(id) || !is_text(cause) || tg_base32_id_decode(id->str, id->len, bytes) != 0) {
+            continue;
+        }
+        struct tg_pause *pause = &out_pauses[count++];
+        memcpy(pause->id, id->str, TG_BASE32_ID_LENGTH + 1);
+        tg_sale_cause(pause, cause->str, cause->len);
+        if (!tg_user_valid((const uint8_t *)pause->cause, strlen(pause->cause))) {
+            (void)snprintf(pause->cause, sizeof pause->cause, "unreadable");
+        }
+    }
+    return count;
 }
 
 int invariant_wire_id(const char *text, size_t length, uint8_t out_id[INVARIANT_ID_BYTES])
@@ -185,6 +207,9 @@ void invariant_wire_hold(const redisReply *field, const redisReply *value,
         entry.units_tag =
             invariant_units_tag(entry.units_tag, record.units[i].item, record.units[i].unit);
     }
+    for (uint32_t i = 0; i < record.unit_count; i++) {
+        entry.slots |= UINT64_C(1) << record.slots[i];
+    }
     entry.unit_count = record.unit_count;
     entry.user_tag = invariant_wire_user_tag(key, record.user, record.user_length);
     *out_entry = entry;
@@ -196,6 +221,70 @@ void invariant_wire_unacked(const redisReply *member, struct invariant_entry *ou
     if (!entry_id(member, out_entry->id)) {
         out_entry->places |= INVARIANT_GARBLED;
     }
+}
+
+/* The claim of this reservation among those of one row; a new one, or NULL when there are too many.
+ */
+static struct invariant_entry *claim_of(struct invariant_entry *entries, uint32_t *count,
+                                        const uint8_t id[INVARIANT_ID_BYTES])
+{
+    for (uint32_t i = 0; i < *count; i++) {
+        if (memcmp(entries[i].id, id, INVARIANT_ID_BYTES) == 0) {
+            return &entries[i];
+        }
+    }
+    if (*count == TG_MAX_BUYER_LIMIT) {
+        return NULL;
+    }
+    struct invariant_entry *entry = &entries[(*count)++];
+    *entry = (struct invariant_entry){.places = INVARIANT_CLAIMED};
+    memcpy(entry->id, id, INVARIANT_ID_BYTES);
+    return entry;
+}
+
+/* "SLOT:RESERVATION" */
+static bool read_claim(const char *text, size_t length, struct invariant_entry *entries,
+                       uint32_t *count)
+{
+    const char *colon = memchr(text, ':', length);
+    const size_t digits = colon ? (size_t)(colon - text) : length;
+    uint64_t slot = 0;
+    uint8_t id[INVARIANT_ID_BYTES];
+    if (!colon || tg_unsigned_parse(text, digits, TG_MAX_BUYER_LIMIT - 1, &slot) != 0 ||
+        invariant_wire_id(colon + 1, length - digits - 1, id) != 0) {
+        return false;
+    }
+    struct invariant_entry *entry = claim_of(entries, count, id);
+    if (!entry || (entry->slots & (UINT64_C(1) << slot))) {
+        return false;
+    }
+    entry->slots |= UINT64_C(1) << slot;
+    entry->unit_count++;
+    return true;
+}
+
+uint32_t invariant_wire_buyer(const redisReply *field, const redisReply *value,
+                              const uint8_t key[INVARIANT_TAG_KEY_BYTES],
+                              struct invariant_entry out_entries[TG_MAX_BUYER_LIMIT])
+{
+    _Static_assert(TG_MAX_BUYER_LIMIT <= 64, "a slot is a bit");
+    uint32_t count = 0;
+    bool fine = is_text(field) && is_text(value);
+    for (size_t from = 0; fine && from < value->len;) {
+        const char *comma = memchr(value->str + from, ',', value->len - from);
+        const size_t length = (comma ? (size_t)(comma - value->str) : value->len) - from;
+        fine = read_claim(value->str + from, length, out_entries, &count);
+        from += length + 1;
+    }
+    if (!fine) {
+        out_entries[0] = (struct invariant_entry){.places = INVARIANT_CLAIMED | INVARIANT_GARBLED};
+        return 1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        out_entries[i].user_tag =
+            invariant_wire_user_tag(key, (const uint8_t *)field->str, field->len);
+    }
+    return count;
 }
 
 int invariant_wire_units(const char *text, size_t length, struct tg_unit_ref *out_units,

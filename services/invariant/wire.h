@@ -4,6 +4,7 @@
 #ifndef INVARIANT_WIRE_H
 #define INVARIANT_WIRE_H
 
+#include "lib/pure/sale.h"
 #include "services/invariant/core_check.h"
 #include "services/invariant/core_log.h"
 #include "tidegate/v1/ledger.pb-c.h"
@@ -20,6 +21,11 @@ enum invariant_reply invariant_wire_reply(int status, const redisReply *reply);
 /* INFO -> server. 0 or TG_ERR_MALFORMED. */
 TG_MUST_CHECK int invariant_wire_server(const redisReply *reply,
                                         struct invariant_server *out_server);
+
+enum { INVARIANT_GATE_PAUSES_MAX = 64 };
+/* The pauses told by lua/look.lua, those with an id that a command could have. Returns how many. */
+uint32_t invariant_wire_pauses(const redisReply *reply, uint32_t item_count,
+                               struct tg_pause out_pauses[INVARIANT_GATE_PAUSES_MAX]);
 
 /* lua/look.lua -> look. `epoch` is the one asked for: a ctl that names another one is not readable.
  * 0, or TG_ERR_MALFORMED when the reply has another shape. */
@@ -39,6 +45,12 @@ void invariant_wire_hold(const redisReply *field, const redisReply *value,
 
 /* One member of unacked -> entry without a record. */
 void invariant_wire_unacked(const redisReply *member, struct invariant_entry *out_entry);
+
+/* One row of buyers, "SLOT:RESERVATION,SLOT:RESERVATION" or "" -> an entry per reservation it
+ * names; one entry marked GARBLED where it cannot be read. Returns how many. */
+uint32_t invariant_wire_buyer(const redisReply *field, const redisReply *value,
+                              const uint8_t key[INVARIANT_TAG_KEY_BYTES],
+                              struct invariant_entry out_entries[TG_MAX_BUYER_LIMIT]);
 
 uint64_t invariant_wire_user_tag(const uint8_t key[INVARIANT_TAG_KEY_BYTES], const uint8_t *user,
                                  size_t length);

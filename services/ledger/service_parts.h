@@ -83,6 +83,7 @@ void ledger_on_record(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_expire(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_obeyed(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_due(void *context, struct tg_bus_incoming *take_incoming);
+void ledger_on_incident(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_snapshot(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_armed(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_append(void *context, struct tg_bus_incoming *take_incoming);
@@ -103,6 +104,8 @@ void ledger_expired(void *context, uint64_t token, int status,
 void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_reason reason,
                           uint32_t stored);
 void ledger_due_found(void *context, uint64_t token, int status, const struct ledger_due *due);
+void ledger_incident_read(void *context, uint64_t token, int status,
+                          const struct ledger_incident *page);
 void ledger_snapshot_read(void *context, uint64_t token, int status,
                           const struct ledger_snapshot *page);
 void ledger_armed_known(void *context, uint64_t token, int status, enum tg_reason reason);

@@ -12,6 +12,7 @@
 
 enum {
     LEDGER_EVENTS_PAGE = 256,
+    LEDGER_KEY_BYTES = 40,      /* of a row of an incident */
     LEDGER_DETAIL_BYTES = 1024, /* a resume may have to be told 32 pauses */
     LEDGER_MESSAGE_ID_BYTES = 192,
     LEDGER_COMMAND_BYTES = 8192,
@@ -104,6 +105,34 @@ struct ledger_snapshot {
     uint64_t epoch;
     uint32_t count;
     struct ledger_snapshot_row rows[TG_MAX_SNAPSHOT_PAGE];
+};
+
+/* What an operator asks after an alarm (0009_incident.sql). */
+struct ledger_incident_ask {
+    char sale[TG_MAX_SALE_NAME_BYTES + 1];
+    char after[LEDGER_KEY_BYTES + 1];
+    uint32_t limit; /* 1..TG_MAX_SNAPSHOT_PAGE */
+};
+struct ledger_incident_row {
+    char key[LEDGER_KEY_BYTES + 1];
+    int64_t at_ms;
+    char kind[LEDGER_EVENT_KIND_BYTES + 1];
+    char detail[LEDGER_DETAIL_BYTES + 1];
+    struct ledger_id id; /* "" = of no reservation */
+    char state[16];      /* "" = the ledger has no such row */
+    int64_t expires_ms;
+    uint8_t user[TG_MAX_USER_BYTES];
+    uint8_t user_length;
+    uint32_t unit_count;
+    struct tg_unit_ref units[TG_MAX_UNITS_PER_HOLD];
+};
+struct ledger_incident {
+    enum tg_reason reason;
+    int64_t since_ms;
+    char last_check[LEDGER_DETAIL_BYTES + 1];
+    uint64_t units, pending_units, confirmed_units, live, ended;
+    uint32_t count;
+    struct ledger_incident_row rows[TG_MAX_SNAPSHOT_PAGE];
 };
 
 struct ledger_armed {
@@ -241,6 +270,7 @@ struct ledger_answers {
                    uint32_t stored);
     void (*due)(void *context, uint64_t token, int status, const struct ledger_due *due);
     void (*snapshot)(void *context, uint64_t token, int status, const struct ledger_snapshot *page);
+    void (*incident)(void *context, uint64_t token, int status, const struct ledger_incident *page);
     void (*armed)(void *context, uint64_t token, int status, enum tg_reason reason);
     void (*checked)(void *context, uint64_t token, int status, enum tg_reason reason);
     void (*log_tail)(void *context, uint64_t token, int status, const struct ledger_log_tail *tail);
@@ -267,6 +297,7 @@ struct ledger_store {
     int (*obeyed)(void *self, const struct ledger_obeyed *ask, uint64_t token);
     int (*due)(void *self, const struct ledger_due_ask *ask, uint64_t token);
     int (*snapshot)(void *self, const struct ledger_snapshot_ask *ask, uint64_t token);
+    int (*incident)(void *self, const struct ledger_incident_ask *ask, uint64_t token);
     int (*armed)(void *self, const struct ledger_armed *ask, uint64_t token);
     int (*check)(void *self, const struct ledger_check *ask, uint64_t token);
     int (*log_tail)(void *self, const struct ledger_log_place *place, uint64_t token);

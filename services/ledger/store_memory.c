@@ -34,6 +34,7 @@ int store_memory_open(uint32_t reservations_max, const struct ledger_answers *an
                                         .obeyed = memory_obeyed,
                                         .due = memory_due,
                                         .snapshot = memory_snapshot,
+                                        .incident = memory_incident,
                                         .armed = memory_armed,
                                         .check = memory_check,
                                         .log_tail = memory_log_tail,

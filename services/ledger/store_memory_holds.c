@@ -392,6 +392,45 @@ int memory_snapshot(void *self, const struct ledger_snapshot_ask *ask, uint64_t 
     return 0;
 }
 
+static void tell_incident(struct store_memory *store, const struct memory_answer *answer,
+                          int status)
+{
+    store->answers.incident(store->answers.context, answer->token, status,
+                            (const struct ledger_incident *)answer->rows);
+}
+
+static void count_row(const struct memory_reservation *row, struct ledger_incident *page)
+{
+    page->pending_units += row->state == LEDGER_PENDING ? row->hold.unit_count : 0;
+    page->confirmed_units += row->state == LEDGER_CONFIRMED ? row->hold.unit_count : 0;
+    page->live += row->state == LEDGER_PENDING || row->state == LEDGER_CONFIRMED;
+    page->ended += row->state != LEDGER_PENDING && row->state != LEDGER_CONFIRMED;
+}
+
+/* The counts; the twin keeps no log of commands and rounds to tell of. */
+int memory_incident(void *self, const struct ledger_incident_ask *ask, uint64_t token)
+{
+    struct store_memory *store = self;
+    struct memory_answer *answer =
+        memory_answer_new(store, token, sizeof(struct ledger_incident), tell_incident);
+    struct ledger_incident *page = (struct ledger_incident *)answer->rows;
+    const struct memory_sale *sale = memory_sale_find(store, ask->sale);
+    if (sale == NULL) {
+        page->reason = TG_REASON_SALE_UNKNOWN;
+        return 0;
+    }
+    for (uint32_t i = 0; i < sale->told.sale.item_count; i++) {
+        page->units += sale->told.sale.items[i].units;
+    }
+    for (uint32_t i = 0; i < store->reservation_count; i++) {
+        const struct memory_reservation *row = store->by_id[i];
+        if (row->sale == sale && row->hold.generation == sale->told.sale.generation) {
+            count_row(row, page);
+        }
+    }
+    return 0;
+}
+
 /* The price of all units, or -1 when they are not all of this currency. */
 static int64_t price_of(const struct memory_reservation *row, const char *currency)
 {

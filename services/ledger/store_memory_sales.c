@@ -30,7 +30,7 @@ void memory_pause(struct store_memory *store, struct memory_sale *sale, const ch
     }
     struct tg_pause *pause = &told->pauses[told->pause_count++];
     snprintf(pause->id, sizeof pause->id, "%s", id);
-    snprintf(pause->cause, sizeof pause->cause, "%s", cause);
+    tg_sale_cause(pause, cause, strlen(cause));
     told->control_sequence++;
     memory_event(store, sale, "paused", NULL);
 }

@@ -94,13 +94,13 @@ static void read_pause(struct store_row *row, const char *field, int length,
     }
     copy_field(row, field, (int)(colon - field), out_pause->id, sizeof out_pause->id);
     const size_t digits = (size_t)(field + length - colon - 1);
-    size_t bytes =
-        digits / 2 < sizeof out_pause->cause - 1 ? digits / 2 : sizeof out_pause->cause - 1;
-    if (tg_hex_decode(colon + 1, 2 * bytes, (uint8_t *)out_pause->cause, bytes) != 0) {
+    char cause[2 * sizeof out_pause->cause];
+    const size_t bytes = digits / 2 < sizeof cause ? digits / 2 : sizeof cause;
+    if (tg_hex_decode(colon + 1, 2 * bytes, (uint8_t *)cause, bytes) != 0) {
         row->bad = true;
-        bytes = 0;
+        return;
     }
-    out_pause->cause[bytes] = '\0';
+    tg_sale_cause(out_pause, cause, bytes);
 }
 
 static void read_pauses(struct store_row *row, int pauses, int lifted, struct tg_sale *sale)

@@ -224,6 +224,18 @@ enum tg_reason ledger_wire_snapshot(const Tidegate__V1__SnapshotRequest *request
     return TG_REASON_NONE;
 }
 
+enum tg_reason ledger_wire_incident(const Tidegate__V1__IncidentRequest *request, const char *sale,
+                                    struct ledger_incident_ask *out_ask)
+{
+    if (!same_sale(request->sale, sale, out_ask->sale) ||
+        !tg_utf8_valid((const uint8_t *)request->after, strlen(request->after)) ||
+        !take_text(request->after, out_ask->after, sizeof out_ask->after)) {
+        return TG_REASON_MALFORMED;
+    }
+    out_ask->limit = page_limit(request->limit, TG_MAX_SNAPSHOT_PAGE);
+    return TG_REASON_NONE;
+}
+
 enum tg_reason ledger_wire_armed(const Tidegate__V1__ArmedRequest *request, const char *sale,
                                  struct ledger_armed *out_ask)
 {

@@ -53,6 +53,8 @@ static void publish_stock(struct reserve_service *service, uint32_t index)
     bool armed = reserve_care_armed(care, &view);
     struct reserve_stock stock;
     reserve_wire_stock(view.sale, &care->look, armed, &stock);
+    stock.message.load_pages = care->stage != RESERVE_CARE_IDLE ? care->page : 0;
+    stock.message.load_verified = care->stage >= RESERVE_CARE_ARM;
     if (tg_bus_publish(tg_app_bus(service->app), TG_MESSAGE_GATE_STOCK, view.sale->name,
                        &stock.message.base) != 0) {
         tg_metric_add(TG_METRIC_BUS_CALL_FAILURES, "disconnected", 1);

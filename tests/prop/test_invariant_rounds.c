@@ -24,6 +24,7 @@ struct reservation {
     enum gate_state gate;
     enum ledger_state ledger;
     bool unacked, recorded_units, restocked, obeyed;
+    bool unclaimed; /* its buyer's row was edited */
     uint32_t unit, ledger_unit;
     uint64_t user;
 };
@@ -178,7 +179,16 @@ static void go_on(struct world *w)
 
 /* ---- the reads ---- */
 
-enum mutant { RIGHT, UNACKED_FIRST, R2_BACKWARDS, LEDGER_LAST, LEDGER_FIRST, MUTANTS };
+enum mutant {
+    RIGHT,
+    UNACKED_FIRST,
+    R2_BACKWARDS,
+    LEDGER_LAST,
+    LEDGER_FIRST,
+    BUYERS_FIRST,
+    BUYERS_LAST,
+    MUTANTS
+};
 
 struct checker {
     enum mutant mutant;
@@ -186,8 +196,8 @@ struct checker {
     struct tg_sale view;
     int64_t now_ms;
     struct invariant_look look1[1], look2[1];
-    struct invariant_entry r1[IDS * 4], r2[IDS * 4];
-    size_t r1_count, r2_count;
+    struct invariant_entry r1[IDS * 4], r2[IDS * 4], claims[IDS];
+    size_t r1_count, r2_count, claim_count;
     struct invariant_row rows[IDS];
     size_t row_count;
     struct invariant_holding holdings[IDS];
@@ -267,13 +277,16 @@ static void scan(struct world *w, enum invariant_place place, struct invariant_e
         const bool there = (place == INVARIANT_HELD && r->gate == HELD) ||
                            (place == INVARIANT_UNACKED && r->unacked) ||
                            (place == INVARIANT_SETTLED && r->gate == SETTLED) ||
-                           (place == INVARIANT_RELEASED && r->gate == RELEASED);
+                           (place == INVARIANT_RELEASED && r->gate == RELEASED) ||
+                           (place == INVARIANT_CLAIMED && !r->unclaimed &&
+                            (r->gate == HELD || r->gate == SETTLED));
         if (there) {
             struct invariant_entry *entry = &entries[(*count)++];
             *entry = (struct invariant_entry){.places = place};
             id_of(index, entry->id);
             if (place != INVARIANT_UNACKED) {
                 entry->unit_count = 1;
+                entry->slots = 1;
                 entry->units_tag = invariant_units_tag(0, 0, r->unit);
                 entry->user_tag = r->user;
             }
@@ -305,6 +318,7 @@ static void read_ledger(const struct world *w, struct checker *c)
         id_of(i, row->id);
         if (r->recorded_units) {
             row->unit_count = 1;
+            row->slots = 1;
             row->live_count = live;
             row->units_tag = invariant_units_tag(0, 0, r->ledger_unit);
         }
@@ -314,6 +328,12 @@ static void read_ledger(const struct world *w, struct checker *c)
             id_of(i, holding->id);
         }
     }
+}
+
+static void scan_buyers(struct world *w, struct checker *c)
+{
+    c->claim_count = 0;
+    scan(w, INVARIANT_CLAIMED, c->claims, &c->claim_count);
 }
 
 static enum invariant_result perform(struct world *w, struct checker *c)
@@ -326,6 +346,8 @@ static enum invariant_result perform(struct world *w, struct checker *c)
     case INVARIANT_SERVER:
         if (c->mutant == LEDGER_FIRST) {
             read_ledger(w, c);
+        } else if (c->mutant == BUYERS_FIRST) {
+            scan_buyers(w, c);
         }
         break;
     case INVARIANT_LOOK1:
@@ -349,6 +371,11 @@ static enum invariant_result perform(struct world *w, struct checker *c)
     case INVARIANT_RELEASED1:
         scan(w, INVARIANT_RELEASED, c->r1, &c->r1_count);
         break;
+    case INVARIANT_BUYERS:
+        if (c->mutant != BUYERS_FIRST) {
+            scan_buyers(w, c);
+        }
+        break;
     case INVARIANT_LEDGER:
         if (c->mutant != LEDGER_FIRST) {
             read_ledger(w, c);
@@ -367,6 +394,9 @@ static enum invariant_result perform(struct world *w, struct checker *c)
         if (c->mutant == LEDGER_LAST) {
             read_ledger(w, c);
         }
+        if (c->mutant == BUYERS_LAST) {
+            scan_buyers(w, c);
+        }
         read_look(w, &c->look2[0]);
         break;
     }
@@ -384,6 +414,7 @@ static enum invariant_outcome run_round(struct world *w, struct checker *c)
         go_on(w);
         invariant_advance(&c->core, perform(w, c));
     }
+    invariant_sort(c->claims, c->claim_count);
     struct invariant_facts facts = {.epoch = 1,
                                     .generation = 1,
                                     .shards = 1,
@@ -402,7 +433,11 @@ static enum invariant_outcome run_round(struct world *w, struct checker *c)
                                                .armed = true,
                                                .shards = 1,
                                                .item_count = 1,
+                                               .one_owner = true,
+                                               .one_slot = true,
                                                .units = {UNITS}},
+                                    .claims = c->claims,
+                                    .claim_count = c->claim_count,
                                     .rows = c->rows,
                                     .row_count = invariant_fold_rows(c->rows, c->row_count),
                                     .holdings = c->holdings,
@@ -460,8 +495,13 @@ static void a_correct_run_never_alarms(void **state)
 
 static void a_wrong_order_of_reads_is_found_out(void **state)
 {
-    static const char *const names[MUTANTS] = {"", "unacked before held", "R2 backwards",
-                                               "P after R2", "P before R1"};
+    static const char *const names[MUTANTS] = {"",
+                                               "unacked before held",
+                                               "R2 backwards",
+                                               "P after R2",
+                                               "P before R1",
+                                               "buyers before R1",
+                                               "buyers after R2"};
     for (int mutant = RIGHT + 1; mutant < MUTANTS; mutant++) {
         uint32_t alarms = 0;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -593,6 +633,16 @@ static enum invariant_check edited_unit(struct world *w)
     return INVARIANT_CHECK_U;
 }
 
+static enum invariant_check edited_buyer(struct world *w)
+{
+    struct reservation *r = find(w, HELD, PENDING);
+    if (!r) {
+        return NO_CHECK;
+    }
+    r->unclaimed = true;
+    return INVARIANT_CHECK_L;
+}
+
 static enum invariant_check two_owners(struct world *w)
 {
     struct reservation *a = find(w, HELD, PENDING), *b = find(w, SETTLED, CONFIRMED);
@@ -653,7 +703,8 @@ static void a_lasting_corruption_alarms_within_two_rounds(void **state)
         {"deleted hold", deleted_hold},     {"deleted sale", deleted_sale},
         {"forged release", forged_release}, {"forged settle", forged_settle},
         {"lost ledger row", lost_row},      {"edited unit", edited_unit},
-        {"two owners", two_owners},         {"restored snapshot", restored_snapshot},
+        {"edited buyer", edited_buyer},
+        {"edited buyer", edited_buyer},     {"two owners", two_owners},         {"restored snapshot", restored_snapshot},
         {"undone order", undone_order},     {"dropped log entry", dropped_log_entry}};
     for (size_t i = 0; i < sizeof corruptions / sizeof corruptions[0]; i++) {
         uint32_t applied = 0;

@@ -5,7 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_CTL = 0, KEY_HELD = 2, KEY_UNACKED = 3, KEY_SETTLED = 4, KEY_RELEASED = 5 };
+enum {
+    KEY_CTL = 0,
+    KEY_HELD = 2,
+    KEY_UNACKED = 3,
+    KEY_SETTLED = 4,
+    KEY_RELEASED = 5,
+    KEY_BUYERS = 6
+};
 
 static struct memory_redis *data(void)
 {
@@ -219,6 +226,20 @@ static bool user_edited(void)
     return true;
 }
 
+/* A row of buyers that names a live reservation loses it: its buyer may buy once more. */
+static bool buyer_edited(void)
+{
+    const struct redis_key *key = key_of(KEY_BUYERS);
+    for (uint16_t at = key != NULL ? key->first : 0; at != 0; at = data()->entries[at - 1].next) {
+        struct redis_entry *entry = &data()->entries[at - 1];
+        if (entry->value_length > 0) {
+            entry->value_length = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool epoch_edited(void)
 {
     struct redis_entry *entry = redis_get(data(), key_of(KEY_CTL), "epoch", 5);
@@ -298,7 +319,7 @@ bool fault_corrupt(void)
         {"ledger row revived", row_unexpired}, {"second owner of a unit", second_owner},
         {"unit edited", unit_edited},          {"user edited", user_edited},
         {"epoch edited", epoch_edited},        {"wrong type", wrong_type},
-        {"sale undone", sale_undone},          {"snapshot restored", snapshot_restored}};
+        {"buyer edited", buyer_edited},        {"sale undone", sale_undone},          {"snapshot restored", snapshot_restored}};
     enum { COUNT = sizeof corruptions / sizeof corruptions[0] };
     const uint32_t first = sim_below(&sim.fault_chance[FAULT_CORRUPT], COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {

@@ -150,6 +150,20 @@ static int run_hkeys(lua_State *lua, const struct command_words *words, struct r
     return 1;
 }
 
+static int run_hgetall(lua_State *lua, const struct command_words *words, struct redis_key *key)
+{
+    lua_newtable(lua);
+    int n = 0;
+    for (uint16_t at = key != NULL ? key->first : 0; at != 0; at = data()->entries[at - 1].next) {
+        const struct redis_entry *entry = &data()->entries[at - 1];
+        lua_pushlstring(lua, entry->field, entry->field_length);
+        lua_rawseti(lua, -2, ++n);
+        lua_pushlstring(lua, entry->value, entry->value_length);
+        lua_rawseti(lua, -2, ++n);
+    }
+    return 1;
+}
+
 static int run_hincrby(lua_State *lua, const struct command_words *words, struct redis_key *key)
 {
     const struct redis_entry *entry =
@@ -373,6 +387,7 @@ static const struct command commands[] = {
     {"HLEN", run_count, REDIS_HASH, false, false},
     {"HEXISTS", run_exists, REDIS_HASH, false, false},
     {"HKEYS", run_hkeys, REDIS_HASH, false, false},
+    {"HGETALL", run_hgetall, REDIS_HASH, false, false},
     {"HINCRBY", run_hincrby, REDIS_HASH, true, true},
     {"SADD", run_sadd, REDIS_SET, true, true},
     {"SREM", run_remove, REDIS_SET, true, false},

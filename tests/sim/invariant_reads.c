@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { PAGE = 4, MORE = -1 };
+enum { PAGE = 4, SLOTS_MAX = 2, MORE = -1 };
 
 /* ---- the gate ---- */
 
@@ -165,8 +165,36 @@ static void add_entry(struct invariant_node *checker, const struct redis_entry *
         entry->units_tag =
             invariant_units_tag(entry->units_tag, record.units[i].item, record.units[i].unit);
     }
+    for (uint32_t i = 0; i < record.unit_count; i++) {
+        entry->slots |= UINT64_C(1) << record.slots[i];
+    }
     entry->unit_count = record.unit_count;
     entry->user_tag = record.user[1];
+}
+
+/* "SLOT:RESERVATION,SLOT:RESERVATION": a claim for each, as invariant_wire_buyer. Slots are digits.
+ */
+static void add_claims(struct invariant_node *checker, const struct redis_entry *from)
+{
+    enum { CLAIM = 2 + TG_RESERVATION_ID_LENGTH };
+    for (uint32_t at = 0; at + CLAIM <= from->value_length; at += CLAIM + 1) {
+        const char *text = from->value + at;
+        struct invariant_entry *last =
+            checker->claim_count > 0 ? &checker->claims[checker->claim_count - 1] : NULL;
+        struct invariant_entry claim = {.places = INVARIANT_CLAIMED,
+                                        .user_tag = (uint64_t)from->field[1],
+                                        .slots = UINT64_C(1) << (text[0] - '0'),
+                                        .unit_count = 1};
+        if (tg_base32_id_decode(text + 6, TG_BASE32_ID_LENGTH, claim.id) != 0) {
+            claim.places |= INVARIANT_GARBLED;
+        }
+        if (last && at > 0 && memcmp(last->id, claim.id, sizeof claim.id) == 0) {
+            last->slots |= claim.slots;
+            last->unit_count++;
+        } else {
+            checker->claims[checker->claim_count++] = claim;
+        }
+    }
 }
 
 static int read_scan(int gate, struct invariant_node *checker)
@@ -178,6 +206,7 @@ static int read_scan(int gate, struct invariant_node *checker)
                  [INVARIANT_UNACKED1] = {3, INVARIANT_UNACKED},
                  [INVARIANT_SETTLED1] = {4, INVARIANT_SETTLED},
                  [INVARIANT_RELEASED1] = {5, INVARIANT_RELEASED},
+                 [INVARIANT_BUYERS] = {6, INVARIANT_CLAIMED},
                  [INVARIANT_HELD2] = {2, INVARIANT_HELD},
                  [INVARIANT_SETTLED2] = {4, INVARIANT_SETTLED},
                  [INVARIANT_RELEASED2] = {5, INVARIANT_RELEASED}};
@@ -190,13 +219,18 @@ static int read_scan(int gate, struct invariant_node *checker)
     if (key->type != (step == INVARIANT_UNACKED1 ? REDIS_SET : REDIS_HASH)) {
         return INVARIANT_GARBAGE;
     }
-    if (checker->r1_count + PAGE > SIM_ENTRIES || checker->r2_count + PAGE > SIM_ENTRIES) {
+    if (checker->r1_count + PAGE > SIM_ENTRIES || checker->r2_count + PAGE > SIM_ENTRIES ||
+        checker->claim_count + PAGE * SLOTS_MAX > SIM_ENTRIES) {
         return INVARIANT_UNREAD;
     }
     const size_t count =
         redis_scan(&sim.redis[gate].data, key, checker->cursor, PAGE, entries, &checker->cursor);
     for (size_t i = 0; i < count; i++) {
-        add_entry(checker, entries[i], scans[step].place);
+        if (step == INVARIANT_BUYERS) {
+            add_claims(checker, entries[i]);
+        } else {
+            add_entry(checker, entries[i], scans[step].place);
+        }
     }
     return checker->cursor == 0 ? INVARIANT_READ : MORE;
 }
@@ -281,6 +315,7 @@ static void add_row(struct invariant_node *checker, const struct ledger_row *fro
     for (uint8_t n = 0; n < from->unit_count; n++) {
         const struct ledger_unit *unit = &from->units[n];
         row->units_tag = invariant_units_tag(row->units_tag, unit->item, unit->unit);
+        row->slots |= UINT64_C(1) << unit->slot;
         row->live_count += unit->live;
         checker->ledger.holdings_joined++;
         if (unit->live && checker->holding_count < SIM_IDS) {
@@ -306,6 +341,8 @@ static enum invariant_result read_snapshot(struct invariant_node *checker)
     memcpy(told->run_id, ledger->run_id, sizeof told->run_id);
     memcpy(told->replication_id, ledger->replication_id, sizeof told->replication_id);
     told->shards = 1;
+    told->one_owner = true;
+    told->one_slot = true;
     told->item_count = ledger->item_count;
     for (uint8_t i = 0; i < ledger->item_count; i++) {
         told->units[i] = ledger->units[i];
@@ -331,6 +368,7 @@ void invariant_read_step(uint8_t node, struct invariant_node *checker)
     if (step == INVARIANT_SERVER) {
         checker->r1_count = 0;
         checker->r2_count = 0;
+        checker->claim_count = 0;
         checker->cursor = 0;
     }
     if (step == INVARIANT_HEAD) {
@@ -366,6 +404,7 @@ void invariant_read_judge(struct invariant_node *checker, struct invariant_judge
     const struct invariant_round *round = &checker->core.round;
     checker->r1_count = invariant_fold(checker->r1, checker->r1_count);
     checker->r2_count = invariant_fold(checker->r2, checker->r2_count);
+    invariant_sort(checker->claims, checker->claim_count);
     checker->row_count = invariant_fold_rows(checker->rows, checker->row_count);
     struct invariant_facts facts = {.epoch = round->epoch,
                                     .generation = round->generation,
@@ -381,6 +420,8 @@ void invariant_read_judge(struct invariant_node *checker, struct invariant_judge
                                     .r1_count = checker->r1_count,
                                     .r2 = checker->r2,
                                     .r2_count = checker->r2_count,
+                                    .claims = checker->claims,
+                                    .claim_count = checker->claim_count,
                                     .ledger = checker->ledger,
                                     .rows = checker->rows,
                                     .row_count = checker->row_count,

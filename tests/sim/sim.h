@@ -247,8 +247,8 @@ struct invariant_node {
     sim_pause pause;
     uint16_t pause_command;
     uint64_t naive_live; /* what a naive sum would have counted */
-    size_t r1_count, r2_count, row_count, holding_count;
-    struct invariant_entry r1[SIM_ENTRIES], r2[SIM_ENTRIES];
+    size_t r1_count, r2_count, claim_count, row_count, holding_count;
+    struct invariant_entry r1[SIM_ENTRIES], r2[SIM_ENTRIES], claims[SIM_ENTRIES];
     struct invariant_row rows[SIM_IDS * 2];
     struct invariant_holding holdings[SIM_IDS];
 };

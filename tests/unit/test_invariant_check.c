@@ -18,7 +18,7 @@ enum { UNITS = 10, MANY = 16 };
  * recorded yet. */
 static struct {
     struct invariant_look look1[1], look2[1];
-    struct invariant_entry r1[MANY], r2[MANY];
+    struct invariant_entry r1[MANY], r2[MANY], claims[MANY];
     struct invariant_row rows[MANY];
     struct invariant_holding holdings[MANY];
     struct invariant_facts facts;
@@ -33,17 +33,28 @@ static void id_of(uint8_t number, uint8_t out_id[INVARIANT_ID_BYTES])
 
 static struct invariant_entry entry(uint8_t number, uint32_t unit, uint32_t places)
 {
-    struct invariant_entry made = {.unit_count = 1, .user_tag = number * 1000u, .places = places};
+    struct invariant_entry made = {
+        .unit_count = 1, .slots = 1, .user_tag = number * 1000u, .places = places};
     id_of(number, made.id);
     made.units_tag = invariant_units_tag(0, 0, unit);
+    return made;
+}
+
+static struct invariant_entry claim(uint8_t number)
+{
+    struct invariant_entry made = entry(number, 0, INVARIANT_CLAIMED);
+    made.units_tag = 0;
     return made;
 }
 
 static struct invariant_row row(uint8_t number, uint32_t unit, enum invariant_state state)
 {
     const bool live = state == INVARIANT_PENDING || state == INVARIANT_CONFIRMED;
-    struct invariant_row made = {
-        .unit_count = 1, .live_count = live, .user_tag = number * 1000u, .state = (uint8_t)state};
+    struct invariant_row made = {.unit_count = 1,
+                                 .slots = 1,
+                                 .live_count = live,
+                                 .user_tag = number * 1000u,
+                                 .state = (uint8_t)state};
     id_of(number, made.id);
     made.units_tag = invariant_units_tag(0, 0, unit);
     return made;
@@ -74,6 +85,9 @@ static int right_sale(void **state)
     t.r1[2] = entry(3, 3, INVARIANT_RELEASED);
     t.r1[3] = entry(4, 4, INVARIANT_HELD | INVARIANT_UNACKED);
     memcpy(t.r2, t.r1, sizeof t.r1);
+    t.claims[0] = claim(1);
+    t.claims[1] = claim(2);
+    t.claims[2] = claim(4);
     t.rows[0] = row(1, 1, INVARIANT_PENDING);
     t.rows[1] = row(2, 2, INVARIANT_CONFIRMED);
     t.rows[2] = row(3, 3, INVARIANT_EXPIRED);
@@ -93,6 +107,8 @@ static int right_sale(void **state)
         .r1_count = 4,
         .r2 = t.r2,
         .r2_count = 4,
+        .claims = t.claims,
+        .claim_count = 3,
         .ledger = {.epoch = 5,
                    .generation = 2,
                    .armed = true,
@@ -105,6 +121,8 @@ static int right_sale(void **state)
                    .shards = 1,
                    .item_count = 1,
                    .units = {UNITS},
+                   .one_owner = true,
+                   .one_slot = true,
                    .holdings_counted = 3,
                    .holdings_joined = 3},
         .rows = t.rows,
@@ -112,6 +130,18 @@ static int right_sale(void **state)
         .holdings = t.holdings,
         .holding_count = 2};
     return 0;
+}
+
+/* The reservation is in no buyer's row. */
+static void unclaim(uint8_t number)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t.facts.claim_count; i++) {
+        if (t.claims[i].id[INVARIANT_ID_BYTES - 1] != number) {
+            t.claims[kept++] = t.claims[i];
+        }
+    }
+    t.facts.claim_count = kept;
 }
 
 static enum invariant_outcome judge(void)
@@ -149,7 +179,9 @@ static void a_sale_without_any_reservation_is_clean(void **state)
     t.facts.r1 = t.facts.r2 = NULL;
     t.facts.rows = NULL;
     t.facts.holdings = NULL;
+    t.facts.claims = NULL;
     t.facts.r1_count = t.facts.r2_count = t.facts.row_count = t.facts.holding_count = 0;
+    t.facts.claim_count = 0;
     t.facts.ledger.holdings_counted = t.facts.ledger.holdings_joined = 0;
     assert_int_equal(judge(), INVARIANT_CLEAN);
     assert_int_equal(invariant_fold(NULL, 0), 0);
@@ -354,6 +386,15 @@ static void units_that_do_not_exist_are_found(void **state)
     assert_alarm(INVARIANT_CHECK_C2);
 }
 
+static void a_dropped_index_is_found(void **state)
+{
+    t.facts.ledger.one_owner = false;
+    assert_alarm(INVARIANT_CHECK_C2);
+    right_sale(NULL);
+    t.facts.ledger.one_slot = false;
+    assert_alarm(INVARIANT_CHECK_C2);
+}
+
 static void a_state_without_its_holdings_is_found(void **state)
 {
     t.rows[1].live_count = 0; /* sold, but the unit is free to be sold again */
@@ -377,6 +418,7 @@ static void a_deleted_hold_is_found(void **state)
     t.facts.r1_count = 3;
     t.facts.r2 = t.r2 + 1;
     t.facts.r2_count = 3;
+    unclaim(1);
     assert_alarm(INVARIANT_CHECK_A);
     assert_int_equal(t.judgement.findings[INVARIANT_CHECK_A].ids[0][15], 1);
 }
@@ -385,6 +427,7 @@ static void a_hold_deleted_before_it_was_recorded_is_found(void **state)
 {
     t.r1[3].places = INVARIANT_UNACKED; /* still in unacked, gone from held */
     t.facts.r2_count = 3;
+    unclaim(4);
     assert_alarm(INVARIANT_CHECK_A);
 }
 
@@ -394,16 +437,24 @@ static void only_a_set_member_is_not_known(void **state)
     assert_alarm(INVARIANT_CHECK_A);
 }
 
+/* As the script does it: the buyer's row is cleared too. */
+static void give_back(uint8_t number)
+{
+    t.r1[number - 1].places = t.r2[number - 1].places = INVARIANT_RELEASED;
+    unclaim(number);
+}
+
 static void a_forged_release_is_found(void **state)
 {
-    t.r1[0].places = t.r2[0].places = INVARIANT_RELEASED;
-    assert_alarm(INVARIANT_CHECK_B);
-    right_sale(NULL);
-    t.r1[1].places = t.r2[1].places = INVARIANT_RELEASED; /* of a sold unit */
-    assert_alarm(INVARIANT_CHECK_B);
-    right_sale(NULL);
-    t.r1[3].places = t.r2[3].places = INVARIANT_RELEASED; /* of one the ledger never saw */
-    assert_alarm(INVARIANT_CHECK_B);
+    for (uint8_t number = 1; number <= 4; number++) { /* 3 has its verdict */
+        right_sale(NULL);
+        give_back(number);
+        if (number == 3) {
+            assert_int_equal(judge(), INVARIANT_CLEAN);
+        } else {
+            assert_alarm(INVARIANT_CHECK_B);
+        }
+    }
 }
 
 static void a_forged_sale_is_found(void **state)
@@ -453,6 +504,7 @@ static void another_unit_or_user_is_found(void **state)
     assert_alarm(INVARIANT_CHECK_U);
     right_sale(NULL);
     t.r2[1].user_tag++;
+    t.claims[1].user_tag++;
     assert_alarm(INVARIANT_CHECK_U);
     right_sale(NULL);
     t.r2[0].unit_count = 2;
@@ -462,12 +514,58 @@ static void another_unit_or_user_is_found(void **state)
     t.r2[2].units_tag = 0;
     t.r2[2].user_tag = 0;
     assert_int_equal(judge(), INVARIANT_CLEAN);
+    right_sale(NULL);
+    t.rows[1].slots = 2;
+    assert_alarm(INVARIANT_CHECK_U);
+}
+
+/* ---- L ---- */
+
+static void an_edited_row_of_buyers_is_found(void **state)
+{
+    unclaim(2); /* he may buy once more */
+    assert_alarm(INVARIANT_CHECK_L);
+    right_sale(NULL);
+    t.claims[0].user_tag++; /* somebody else's */
+    assert_alarm(INVARIANT_CHECK_L);
+    right_sale(NULL);
+    t.claims[0].slots = 2;
+    assert_alarm(INVARIANT_CHECK_L);
+    right_sale(NULL);
+    t.claims[2] = claim(9); /* of a reservation that is none; 4 is in no row */
+    assert_alarm(INVARIANT_CHECK_L);
+    assert_int_equal(t.judgement.findings[INVARIANT_CHECK_L].failures, 2);
+    right_sale(NULL);
+    t.claims[3] = claim(4); /* two buyers claim it */
+    t.claims[3].user_tag = 1;
+    t.facts.claim_count = 4;
+    assert_alarm(INVARIANT_CHECK_L);
+    right_sale(NULL);
+    t.claims[2] = claim(3); /* given back before the row was read */
+    unclaim(4);
+    t.facts.claim_count = 3;
+    assert_alarm(INVARIANT_CHECK_L);
+    right_sale(NULL);
+    t.claims[0].places |= INVARIANT_GARBLED;
+    assert_alarm(INVARIANT_CHECK_C1);
+}
+
+static void a_buyers_row_read_in_motion_accuses_nobody(void **state)
+{
+    t.r1[3].places = INVARIANT_UNACKED; /* its hash was read before it was there; the set after */
+    unclaim(4);                         /* the row was read before it was held */
+    assert_int_equal(judge(), INVARIANT_CLEAN);
+    right_sale(NULL);
+    t.r2[1].places = INVARIANT_RELEASED; /* given back before or after its row was read */
+    assert_int_equal(judge(), INVARIANT_CLEAN);
+    unclaim(2);
+    assert_int_equal(judge(), INVARIANT_CLEAN);
 }
 
 static void the_detail_names_check_and_reservations_within_its_room(void **state)
 {
     char text[512], tight[24];
-    t.r1[0].places = t.r2[0].places = INVARIANT_RELEASED;
+    give_back(1);
     assert_int_equal(judge(), INVARIANT_ALARM);
     const size_t length = invariant_detail(&t.judgement, text, sizeof text);
     assert_int_equal(length, strlen(text));
@@ -520,6 +618,9 @@ int main(void)
         cmocka_unit_test_setup(a_snapshot_from_before_the_orders_is_found, right_sale),
         cmocka_unit_test_setup(a_lost_row_is_found, right_sale),
         cmocka_unit_test_setup(another_unit_or_user_is_found, right_sale),
+        cmocka_unit_test_setup(an_edited_row_of_buyers_is_found, right_sale),
+        cmocka_unit_test_setup(a_buyers_row_read_in_motion_accuses_nobody, right_sale),
+        cmocka_unit_test_setup(a_dropped_index_is_found, right_sale),
         cmocka_unit_test_setup(the_detail_names_check_and_reservations_within_its_room, right_sale),
         cmocka_unit_test_setup(many_failures_tell_five, right_sale),
     };

@@ -48,10 +48,10 @@ static void assert_steps(const enum invariant_step *steps, size_t count)
 static void a_round_reads_r1_then_p_then_r2(void **state)
 {
     static const enum invariant_step steps[] = {
-        INVARIANT_SERVER, INVARIANT_LOOK1,    INVARIANT_HEAD,     INVARIANT_LOG,
-        INVARIANT_HELD1,  INVARIANT_UNACKED1, INVARIANT_SETTLED1, INVARIANT_RELEASED1,
-        INVARIANT_LEDGER, INVARIANT_HELD2,    INVARIANT_SETTLED2, INVARIANT_RELEASED2,
-        INVARIANT_LOOK2};
+        INVARIANT_SERVER,    INVARIANT_LOOK1,    INVARIANT_HEAD,     INVARIANT_LOG,
+        INVARIANT_HELD1,     INVARIANT_UNACKED1, INVARIANT_SETTLED1, INVARIANT_RELEASED1,
+        INVARIANT_BUYERS,    INVARIANT_LEDGER,   INVARIANT_HELD2,    INVARIANT_SETTLED2,
+        INVARIANT_RELEASED2, INVARIANT_LOOK2};
     assert_int_equal(turn(1000, true), INVARIANT_TURN_ROUND);
     assert_int_equal(turn(3000, true), INVARIANT_TURN_NONE); /* one at a time */
     assert_steps(steps, sizeof steps / sizeof steps[0]);
@@ -68,9 +68,9 @@ static void shards_are_read_one_after_the_other_on_both_sides(void **state)
         INVARIANT_SERVER,    INVARIANT_LOOK1,    INVARIANT_LOG,       INVARIANT_HELD1,
         INVARIANT_UNACKED1,  INVARIANT_SETTLED1, INVARIANT_RELEASED1, INVARIANT_LOOK1,
         INVARIANT_LOG,       INVARIANT_HELD1,    INVARIANT_UNACKED1,  INVARIANT_SETTLED1,
-        INVARIANT_RELEASED1, INVARIANT_LEDGER,   INVARIANT_HELD2,     INVARIANT_SETTLED2,
-        INVARIANT_RELEASED2, INVARIANT_LOOK2,    INVARIANT_HELD2,     INVARIANT_SETTLED2,
-        INVARIANT_RELEASED2, INVARIANT_LOOK2};
+        INVARIANT_RELEASED1, INVARIANT_BUYERS,   INVARIANT_BUYERS,    INVARIANT_LEDGER,
+        INVARIANT_HELD2,     INVARIANT_SETTLED2, INVARIANT_RELEASED2, INVARIANT_LOOK2,
+        INVARIANT_HELD2,     INVARIANT_SETTLED2, INVARIANT_RELEASED2, INVARIANT_LOOK2};
     view.shards = 2;
     sale.last_epoch = view.epoch;
     sale.logs[0].placed = sale.logs[1].placed = true;
@@ -289,6 +289,27 @@ static void a_pause_of_another_generation_is_dropped(void **state)
     assert_string_equal(sale.pause.id, SECOND);
 }
 
+/* ---- pauses the ledger lacks ---- */
+
+static void a_gates_own_pause_is_carried_to_the_ledger(void **state)
+{
+    static const struct tg_pause doubt[] = {{"00000000001764444444123456", "doubt: x"},
+                                            {"01AAAAAAAAAAAAAAAAAAAAAAAA", "operator"}};
+    assert_false(invariant_orphan(&sale, &view, doubt[0].id)); /* may be on its way to the ledger */
+    invariant_orphans_end(&sale, &view, doubt, 2);
+    assert_true(invariant_orphan(&sale, &view, doubt[0].id));
+    assert_true(invariant_orphan(&sale, &view, doubt[1].id));
+    view.pause_count = 1;
+    view.pauses[0] = doubt[1];
+    assert_false(invariant_orphan(&sale, &view, doubt[1].id));
+    invariant_orphans_end(&sale, &view, doubt, 2);
+    assert_int_equal(sale.orphans.count, 1);
+    assert_true(invariant_orphan(&sale, &view, doubt[0].id)); /* repeated until it is shown */
+    view.lifted_count = 1;
+    memcpy(view.lifted[0], doubt[0].id, sizeof view.lifted[0]);
+    assert_false(invariant_orphan(&sale, &view, doubt[0].id));
+}
+
 /* ---- the log ---- */
 
 static enum invariant_log_step take(struct invariant_log *log, uint64_t sequence, int64_t change,
@@ -375,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup(an_alarm_after_the_lift_takes_a_new_pause, fresh),
         cmocka_unit_test_setup(a_pause_lifted_before_we_saw_it_is_not_repeated, fresh),
         cmocka_unit_test_setup(a_pause_of_another_generation_is_dropped, fresh),
+        cmocka_unit_test_setup(a_gates_own_pause_is_carried_to_the_ledger, fresh),
         cmocka_unit_test_setup(the_log_leads_from_stock_to_stock, fresh),
         cmocka_unit_test_setup(an_unreadable_entry_tears_the_log, fresh),
         cmocka_unit_test_setup(kinds_change_the_stock, fresh),

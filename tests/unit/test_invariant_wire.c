@@ -14,6 +14,7 @@
 static const uint8_t key[INVARIANT_TAG_KEY_BYTES] = {1, 2, 3};
 
 #define ID "res_0123456789ABCDEFGHJKMNPQRS"
+#define OTHER_ID "res_1123456789ABCDEFGHJKMNPQRS"
 #define RECORD "AAAAAAAAAAAAAAAAAAAAAA 29000000 1700000000000 AAAAAAAAAAAAAAAAAAAAAA 0:7 0 user one"
 
 /* Replies as hiredis makes them, from a pool. */
@@ -156,6 +157,46 @@ static void an_unarmed_gate_is_read_as_such(void **state)
     assert_false(look.armed);
 }
 
+static void pauses_follow_the_counters(void **state)
+{
+    static char long_cause[160];
+    struct tg_pause pauses[INVARIANT_GATE_PAUSES_MAX];
+    struct invariant_look look;
+    memset(long_cause, 'x', 126);
+    memcpy(long_cause + 126, "\xc3\xa4", 3); /* would be cut within the character */
+    const char *const values[] = {"look",
+                                  "9",
+                                  "1",
+                                  "4",
+                                  "run",
+                                  "",
+                                  "0",
+                                  "0",
+                                  "1",
+                                  "10",
+                                  "10",
+                                  "0",
+                                  "0",
+                                  "10",
+                                  "00000000001764444444123456",
+                                  "doubt: x",
+                                  "no id",
+                                  "y",
+                                  "01AAAAAAAAAAAAAAAAAAAAAAAA",
+                                  long_cause,
+                                  "02AAAAAAAAAAAAAAAAAAAAAAAA",
+                                  "\xff"};
+    redisReply *reply = array(values, sizeof values / sizeof values[0]);
+    assert_int_equal(invariant_wire_look(reply, 4, 1, &look), 0);
+    assert_true(look.readable);
+    assert_int_equal(invariant_wire_pauses(reply, 1, pauses), 3);
+    assert_string_equal(pauses[0].id, "00000000001764444444123456");
+    assert_string_equal(pauses[0].cause, "doubt: x");
+    assert_int_equal(strlen(pauses[1].cause), 126);
+    assert_string_equal(pauses[2].cause, "unreadable");
+    assert_int_equal(invariant_wire_pauses(ARRAY("none", "5"), 1, pauses), 0);
+}
+
 /* ---- records ---- */
 
 static void a_hold_becomes_an_entry(void **state)
@@ -185,6 +226,27 @@ static void garbled_records_and_names_are_marked(void **state)
     assert_int_equal(one.places, INVARIANT_UNACKED | INVARIANT_GARBLED);
     invariant_wire_unacked(text(ID), &one);
     assert_int_equal(one.places, INVARIANT_UNACKED);
+}
+
+static void a_buyers_row_names_reservations_and_slots(void **state)
+{
+    static const char *const garbage[] = {"x", ID,           "0:res_x", "64:" ID, "0:" ID ",0:" ID,
+                                          ",", "0:" ID ",x", "00:" ID,  "0: " ID, ":" ID};
+    struct invariant_entry claims[TG_MAX_BUYER_LIMIT], hold;
+    invariant_wire_hold(text(ID), text(RECORD), INVARIANT_HELD, key, &hold);
+    assert_int_equal(invariant_wire_buyer(text("user one"), text("0:" ID), key, claims), 1);
+    assert_memory_equal(claims[0].id, hold.id, sizeof hold.id);
+    assert_int_equal(claims[0].places, INVARIANT_CLAIMED);
+    assert_true(claims[0].user_tag == hold.user_tag && claims[0].slots == hold.slots);
+    assert_int_equal(
+        invariant_wire_buyer(text("u"), text("3:" ID ",1:" OTHER_ID ",63:" ID), key, claims), 2);
+    assert_true(claims[0].slots == (UINT64_C(1) << 63 | 8) && claims[0].unit_count == 2);
+    assert_true(claims[1].slots == 2);
+    assert_int_equal(invariant_wire_buyer(text("u"), text(""), key, claims), 0);
+    for (size_t i = 0; i < sizeof garbage / sizeof garbage[0]; i++) {
+        assert_int_equal(invariant_wire_buyer(text("u"), text(garbage[i]), key, claims), 1);
+        assert_int_equal(claims[0].places, INVARIANT_CLAIMED | INVARIANT_GARBLED);
+    }
 }
 
 static void only_a_released_record_may_lack_its_units(void **state)
@@ -280,6 +342,8 @@ int main(void)
         cmocka_unit_test_setup(an_unarmed_gate_is_read_as_such, fresh),
         cmocka_unit_test_setup(a_hold_becomes_an_entry, fresh),
         cmocka_unit_test_setup(garbled_records_and_names_are_marked, fresh),
+        cmocka_unit_test_setup(pauses_follow_the_counters, fresh),
+        cmocka_unit_test_setup(a_buyers_row_names_reservations_and_slots, fresh),
         cmocka_unit_test_setup(only_a_released_record_may_lack_its_units, fresh),
         cmocka_unit_test_setup(units_text_is_read_strictly, fresh),
         cmocka_unit_test_setup(a_log_entry_is_read, fresh),

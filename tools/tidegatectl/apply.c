@@ -93,6 +93,7 @@ static enum ctl_exit find_difference(const struct ctl_options *options, json_t *
 static struct ctl_wish wish_of(bool plan)
 {
     return (struct ctl_wish){.verb = "apply",
+                             .changes_name = "changes",
                              .sale = file.sale,
                              .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_APPLY,
                              .definition = &file.definition,

@@ -34,7 +34,8 @@ static const struct argp_option pause_options[] = {
     {0}};
 static const struct argp_option rebuild_options[] = {
     {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
-    {"dry-run", KEY_DRY_RUN, NULL, 0, "Say what would happen, change nothing", 0},
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "Show the plan, change nothing", 0},
+    {"wait", KEY_WAIT, "TIME", 0, "Follow it for this long until the gate is armed (120s)", 0},
     {0}};
 static const struct argp_option watch_options[] = {
     {"for", KEY_FOR, "TIME", 0, "End after this long", 0}, {0}};
@@ -61,7 +62,7 @@ static const struct command {
      "Stop holds at once; repeated until the ledger shows it"},
     {"sale resume", "SALE", 1, 1, wait_options, ctl_resume, "Lift every pause that is active now"},
     {"sale rebuild", "SALE", 1, 1, rebuild_options, ctl_rebuild,
-     "Pause, and load a new gate from the ledger (next epoch)"},
+     "Show the plan, pause, load a new gate from the ledger (next epoch), follow until armed"},
     {"sale close", "SALE", 1, 1, no_options, ctl_close, "End a sale for good"},
     {"sale pace", "SALE RATE", 2, 2, no_options, ctl_pace,
      "People let in per second, such as 1000/s; 0/s: as declared"},
@@ -69,6 +70,8 @@ static const struct command {
      "Check the configuration the guarantees rest on; change nothing"},
     {"arm", "SALE", 1, 1, arm_options, ctl_arm,
      "The same, then wait until the sale's gate is armed and proved"},
+    {"incident report", "SALE", 1, 1, no_options, ctl_incident_report,
+     "Why it is paused, what happened, who is affected and what to do"},
     {"watch", "SALE", 1, 1, watch_options, ctl_watch, "Live view of stock, queue, pace and proof"},
     {"trace", "RESERVATION", 1, 1, logs_options, ctl_trace,
      "The way of a reservation through all daemons"},

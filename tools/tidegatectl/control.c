@@ -329,7 +329,17 @@ static enum ctl_exit carry_out(const struct ctl_options *options, struct ctl_con
     }
     if (code == CTL_DONE) {
         code = judge(control);
-        ctl_control_report(options, control);
+        if (options->format == CTL_TABLE) {
+            ctl_control_report(options, control);
+        }
+        if (code == CTL_DONE && control->wish->follow != NULL && !control->wish->plan) {
+            const Tidegate__V1__SaleState *state = control->judgement->state;
+            code = control->wish->follow(control->session, control->wish,
+                                         state != NULL ? state->epoch : 0);
+        }
+        if (options->format == CTL_JSON) {
+            ctl_control_report(options, control);
+        }
     }
     return code;
 }

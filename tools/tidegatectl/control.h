@@ -18,7 +18,12 @@ struct ctl_wish {
     uint64_t pace_milli;
     Tidegate__V1__SaleDefinition *definition; /* apply */
     bool plan;
-    json_t *changes; /* plan: what would change, for the report; NULL: none. Borrowed. */
+    json_t *changes;          /* what would change, for the report; NULL: none. Borrowed. */
+    const char *changes_name; /* its name in the report */
+    /* Goes on after the command was accepted; NULL: done then. Returns the exit code. */
+    enum ctl_exit (*follow)(struct ctl_session *session, const struct ctl_wish *wish,
+                            uint64_t epoch);
+    int64_t follow_ms; /* at most this long */
     /* How long to keep asking: while the gate is not armed or not proved; a pause, until the
      * ledger's state shows it. */
     int64_t wait_ms;

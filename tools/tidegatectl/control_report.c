@@ -42,7 +42,7 @@ static void report_json(const struct ctl_control *control)
         (void)json_object_set_new(report, "state", ctl_state_json(control->judgement->state));
     }
     if (control->wish->changes != NULL) {
-        (void)json_object_set(report, "changes", control->wish->changes);
+        (void)json_object_set(report, control->wish->changes_name, control->wish->changes);
     }
     ctl_print_json(report);
 }

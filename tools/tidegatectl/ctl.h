@@ -49,6 +49,7 @@ typedef enum ctl_exit ctl_run(const struct ctl_options *options,
 ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebuild, ctl_close,
     ctl_pace;
 ctl_run ctl_doctor, ctl_arm;
+ctl_run ctl_incident_report;
 ctl_run ctl_watch, ctl_keys_new, ctl_token_buyer, ctl_trace;
 
 /* The whole program. Returns the exit code. */
@@ -73,6 +74,9 @@ bool ctl_duration(const char *option, const char *text, int64_t min_ms, int64_t 
 
 /* The sale's name of the command line; else prints what was expected. */
 bool ctl_sale_name(const char *text);
+
+/* A cause an operator gives (NULL: none); else prints what was expected. */
+bool ctl_cause_good(const char *cause);
 
 /* The folder of keys; else prints how to name it. */
 bool ctl_needs_keys(const struct ctl_options *options);

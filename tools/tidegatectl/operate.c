@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sale open, pause, resume, rebuild, close, pace. */
+ * sale open, pause, resume, close, pace. */
 #include "tools/tidegatectl/control.h"
 #include "tools/tidegatectl/sale_file.h"
 
 #include <string.h>
 
 /* A pause is one command and ends with its life; the others are made anew. */
-enum {
-    WAIT_MS_MAX = 600000,
-    PAUSE_WAIT_MS = 20000,
-    PAUSE_WAIT_MS_MAX = 25000,
-    CAUSE_BYTES_MAX = 127
-};
-
-static bool cause_good(const char *cause)
-{
-    size_t length = cause != NULL ? strlen(cause) : 0;
-    if (cause != NULL &&
-        (length > CAUSE_BYTES_MAX || !tg_user_valid((const uint8_t *)cause, length))) {
-        (void)fprintf(
-            stderr,
-            "tidegatectl: --cause: expected 1 to %d bytes of text without control characters\n",
-            CAUSE_BYTES_MAX);
-        return false;
-    }
-    return true;
-}
+enum { WAIT_MS_MAX = 600000, PAUSE_WAIT_MS = 20000, PAUSE_WAIT_MS_MAX = 25000 };
 
 static enum ctl_exit operate(const struct ctl_options *options,
                              const struct ctl_arguments *arguments, struct ctl_wish wish)
@@ -34,7 +15,7 @@ static enum ctl_exit operate(const struct ctl_options *options,
     wish.sale = arguments->positional[0];
     wish.plan = arguments->dry_run;
     wish.wait_ms = pause ? PAUSE_WAIT_MS : 0;
-    if (!ctl_sale_name(wish.sale) || !cause_good(arguments->cause) ||
+    if (!ctl_sale_name(wish.sale) || !ctl_cause_good(arguments->cause) ||
         (arguments->wait != NULL &&
          !ctl_duration("--wait", arguments->wait, 0, pause ? PAUSE_WAIT_MS_MAX : WAIT_MS_MAX,
                        &wish.wait_ms))) {
@@ -64,15 +45,6 @@ enum ctl_exit ctl_resume(const struct ctl_options *options, const struct ctl_arg
     return operate(options, arguments,
                    (struct ctl_wish){.verb = "resume",
                                      .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_RESUME});
-}
-
-enum ctl_exit ctl_rebuild(const struct ctl_options *options, const struct ctl_arguments *arguments)
-{
-    return operate(
-        options, arguments,
-        (struct ctl_wish){.verb = "rebuild",
-                          .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_REBUILD,
-                          .cause = arguments->cause != NULL ? arguments->cause : "operator"});
 }
 
 enum ctl_exit ctl_close(const struct ctl_options *options, const struct ctl_arguments *arguments)

@@ -99,3 +99,18 @@ bool ctl_needs_keys(const struct ctl_options *options)
     }
     return true;
 }
+
+bool ctl_cause_good(const char *cause)
+{
+    enum { CAUSE_BYTES_MAX = 127 };
+    size_t length = cause != NULL ? strlen(cause) : 0;
+    if (cause != NULL &&
+        (length > CAUSE_BYTES_MAX || !tg_user_valid((const uint8_t *)cause, length))) {
+        (void)fprintf(
+            stderr,
+            "tidegatectl: --cause: expected 1 to %d bytes of text without control characters\n",
+            CAUSE_BYTES_MAX);
+        return false;
+    }
+    return true;
+}

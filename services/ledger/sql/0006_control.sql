@@ -37,8 +37,11 @@ BEGIN
         RETURN tidegate.judged('not_armed', format('the gate of epoch %s is not loaded and armed yet', p_sale.epoch));
     END IF;
     IF p_sale.clean_rounds < p_rounds OR NOT tidegate.proof_fresh(p_sale) THEN
-        RETURN tidegate.judged('not_proved', format('%s clean rounds of epoch %s in a row, %s needed, the last one at most %s ms old',
-                                     p_sale.clean_rounds, p_sale.epoch, p_rounds, p_sale.proof_lease_ms));
+        RETURN tidegate.judged('not_proved', format('%s clean rounds of epoch %s in a row, %s needed, the last one at most %s ms old%s',
+                                     p_sale.clean_rounds, p_sale.epoch, p_rounds, p_sale.proof_lease_ms,
+                                     (SELECT '; the last round: ' || c.outcome || coalesce(', ' || nullif(left(c.detail, 300), ''), '')
+                                        FROM tidegate.checks c WHERE c.sale = p_sale.sale AND c.epoch = p_sale.epoch
+                                       ORDER BY c.id DESC LIMIT 1)));
     END IF;
     RETURN tidegate.judged('', '');
 END $$;
