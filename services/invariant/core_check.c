@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[INVARIANT_CHECKS] = {"G", "C0", "C1", "C2", "A",
-                                                    "B", "C",  "D",  "E",  "U", "L"};
+static const char *const names[INVARIANT_CHECKS] = {"G", "C0", "C1", "C2", "A", "B",
+                                                    "C", "D",  "E",  "U",  "L"};
 
 const char *invariant_check_name(enum invariant_check check)
 {

@@ -697,15 +697,21 @@ static void a_lasting_corruption_alarms_within_two_rounds(void **state)
     static const struct {
         const char *name;
         enum invariant_check (*apply)(struct world *w);
-    } corruptions[] = {
-        {"rogue INCR", rogue_incr},         {"INCR in balance", balanced_incr},
-        {"flipped free bit", flipped_bit},  {"restock without a log entry", consistent_restock},
-        {"deleted hold", deleted_hold},     {"deleted sale", deleted_sale},
-        {"forged release", forged_release}, {"forged settle", forged_settle},
-        {"lost ledger row", lost_row},      {"edited unit", edited_unit},
-        {"edited buyer", edited_buyer},
-        {"edited buyer", edited_buyer},     {"two owners", two_owners},         {"restored snapshot", restored_snapshot},
-        {"undone order", undone_order},     {"dropped log entry", dropped_log_entry}};
+    } corruptions[] = {{"rogue INCR", rogue_incr},
+                       {"INCR in balance", balanced_incr},
+                       {"flipped free bit", flipped_bit},
+                       {"restock without a log entry", consistent_restock},
+                       {"deleted hold", deleted_hold},
+                       {"deleted sale", deleted_sale},
+                       {"forged release", forged_release},
+                       {"forged settle", forged_settle},
+                       {"lost ledger row", lost_row},
+                       {"edited unit", edited_unit},
+                       {"edited buyer", edited_buyer},
+                       {"two owners", two_owners},
+                       {"restored snapshot", restored_snapshot},
+                       {"undone order", undone_order},
+                       {"dropped log entry", dropped_log_entry}};
     for (size_t i = 0; i < sizeof corruptions / sizeof corruptions[0]; i++) {
         uint32_t applied = 0;
         for (uint64_t seed = 1; seed <= 400; seed++) {

@@ -87,13 +87,13 @@ static void add_affected(struct report *report, const Tidegate__V1__IncidentRow 
     ctl_time_text(row->expires_at_ms, expires);
     report->affected_count++;
     if (report->options->format == CTL_JSON) {
-        (void)json_array_append_new(
-            report->affected,
-            json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:s}", "reservation",
-                      row->reservation_id, "kind", row->kind, "checks", row->detail, "state",
-                      row->state, "buyer", user, "units", units, "expiresAt",
-                      row->expires_at_ms != 0 ? expires : NULL, "advice",
-                      ctl_incident_advice(row)));
+        (void)json_array_append_new(report->affected,
+                                    json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:s}",
+                                              "reservation", row->reservation_id, "kind", row->kind,
+                                              "checks", row->detail, "state", row->state, "buyer",
+                                              user, "units", units, "expiresAt",
+                                              row->expires_at_ms != 0 ? expires : NULL, "advice",
+                                              ctl_incident_advice(row)));
         return;
     }
     if (report->affected_count == 1) {
@@ -111,9 +111,8 @@ static void add_line(struct report *report, const Tidegate__V1__IncidentRow *row
     ctl_time_text(row->at_ms, at);
     ctl_printable(row->detail, strlen(row->detail), detail, sizeof(detail));
     if (report->options->format == CTL_JSON) {
-        (void)json_array_append_new(
-            report->timeline,
-            json_pack("{s:s, s:s, s:s}", "at", at, "kind", row->kind, "detail", detail));
+        (void)json_array_append_new(report->timeline, json_pack("{s:s, s:s, s:s}", "at", at, "kind",
+                                                                row->kind, "detail", detail));
     } else {
         (void)printf("  %s  %-9s %s\n", at, row->kind, detail);
     }
@@ -150,14 +149,14 @@ static void finish(struct report *report, const Tidegate__V1__IncidentReply *fir
     }
     char since[CTL_VALUE_BYTES];
     ctl_time_text(first->since_ms, since);
-    ctl_print_json(json_pack(
-        "{s:o, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:I}, s:O, s:O, s:s}", "state",
-        ctl_state_json(state), "since", since, "lastRound", first->last_check, "counts", "units",
-        (json_int_t)first->units, "pendingUnits", (json_int_t)first->pending_units,
-        "confirmedUnits", (json_int_t)first->confirmed_units, "liveReservations",
-        (json_int_t)first->live_reservations, "endedReservations",
-        (json_int_t)first->ended_reservations, "timeline", report->timeline, "affected",
-        report->affected, "next", next));
+    ctl_print_json(json_pack("{s:o, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:I}, s:O, s:O, s:s}", "state",
+                             ctl_state_json(state), "since", since, "lastRound", first->last_check,
+                             "counts", "units", (json_int_t)first->units, "pendingUnits",
+                             (json_int_t)first->pending_units, "confirmedUnits",
+                             (json_int_t)first->confirmed_units, "liveReservations",
+                             (json_int_t)first->live_reservations, "endedReservations",
+                             (json_int_t)first->ended_reservations, "timeline", report->timeline,
+                             "affected", report->affected, "next", next));
 }
 
 /* Every page of it. `first` is the first page; it is kept by the caller. */
@@ -194,8 +193,7 @@ static enum ctl_exit take_pages(struct ctl_session *session, struct report *repo
 static enum ctl_exit tell(const struct ctl_options *options, struct ctl_session *session,
                           const char *sale, const Tidegate__V1__SaleState *state)
 {
-    struct report report = {
-        .options = options, .timeline = json_array(), .affected = json_array()};
+    struct report report = {.options = options, .timeline = json_array(), .affected = json_array()};
     Tidegate__V1__IncidentReply *first = NULL;
     enum ctl_exit code = ctl_incident_page(session, sale, NULL, &first);
     if (code == CTL_DONE) {

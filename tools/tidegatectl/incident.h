@@ -6,7 +6,8 @@
 #include "tools/tidegatectl/session.h"
 
 /* One page after a key (NULL: the first). CTL_DONE and *out_page
- * (tidegate__v1__incident_reply__free_unpacked), or another exit code after a sentence on stderr. */
+ * (tidegate__v1__incident_reply__free_unpacked), or another exit code after a sentence on stderr.
+ */
 enum ctl_exit ctl_incident_page(struct ctl_session *session, const char *sale, const char *after,
                                 Tidegate__V1__IncidentReply **out_page);
 

@@ -74,9 +74,8 @@ static void lost_text(const struct rebuild *mine, const Tidegate__V1__IncidentRe
                        "nobody was told of them");
         return;
     }
-    const uint64_t lost = mine->gate_held > ledger->pending_units
-                              ? mine->gate_held - ledger->pending_units
-                              : 0;
+    const uint64_t lost =
+        mine->gate_held > ledger->pending_units ? mine->gate_held - ledger->pending_units : 0;
     (void)snprintf(out_text, 160,
                    "about %" PRIu64 " units held at the gate that the ledger has not recorded; "
                    "nobody was told of them",
@@ -91,13 +90,13 @@ static void make_plan(struct rebuild *mine, const Tidegate__V1__SaleState *state
     const uint64_t unsold = ledger->units > taken ? ledger->units - taken : 0;
     mine->reservations = ledger->live_reservations + ledger->ended_reservations;
     lost_text(mine, ledger, lost);
-    mine->plan = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "fromEpoch", (json_int_t)state->epoch,
-        "toEpoch", (json_int_t)state->epoch + 1, "units", (json_int_t)ledger->units,
-        "confirmedUnits", (json_int_t)ledger->confirmed_units, "heldUnits",
-        (json_int_t)ledger->pending_units, "freeUnits", (json_int_t)unsold, "keptReservations",
-        (json_int_t)ledger->live_reservations, "endedReservations",
-        (json_int_t)ledger->ended_reservations, "lost", lost);
+    mine->plan =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "fromEpoch",
+                  (json_int_t)state->epoch, "toEpoch", (json_int_t)state->epoch + 1, "units",
+                  (json_int_t)ledger->units, "confirmedUnits", (json_int_t)ledger->confirmed_units,
+                  "heldUnits", (json_int_t)ledger->pending_units, "freeUnits", (json_int_t)unsold,
+                  "keptReservations", (json_int_t)ledger->live_reservations, "endedReservations",
+                  (json_int_t)ledger->ended_reservations, "lost", lost);
     if (mine->options->format == CTL_JSON) {
         return;
     }
@@ -112,8 +111,8 @@ static void make_plan(struct rebuild *mine, const Tidegate__V1__SaleState *state
                  " ended ones so that they stay known\n",
                  ledger->live_reservations, ledger->ended_reservations);
     (void)printf("  lost     %s\n", lost);
-    (void)printf("  written  tg:{%s.*}:%" PRIu64
-                 ":* in Redis; the keys of epoch %" PRIu64 " stay and sell nothing\n",
+    (void)printf("  written  tg:{%s.*}:%" PRIu64 ":* in Redis; the keys of epoch %" PRIu64
+                 " stay and sell nothing\n",
                  mine->sale, state->epoch + 1, state->epoch);
     (void)printf("  then     the sale stays paused until `sale resume`, after two clean rounds\n");
 }
