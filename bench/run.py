@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NAMES = ("edge", "gate", "hold", "rehearse")
+NAMES = ("edge", "gate", "hold", "audit", "rehearse")
 RESULTS = os.path.join(ROOT, "bench", "RESULTS.md")
 
 

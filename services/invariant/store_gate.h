@@ -7,7 +7,7 @@
 #include "lib/io/kv.h"
 #include "lib/pure/gate_key.h"
 
-enum { INVARIANT_SCAN_COUNT = 1000, INVARIANT_LOG_COUNT = 500 };
+enum { INVARIANT_SCAN_COUNT = 500, INVARIANT_LOG_COUNT = 500 };
 
 /* One shard of one sale's gate in one epoch. */
 struct invariant_gate {
