@@ -79,7 +79,8 @@ class GuardedStack(Stack):
         self.env["TIDEGATE_REDIS_URL"] = f"redis://127.0.0.1:{self.forwarder.port}"
         for name, more in (("redis", ()), ("redis-replica", ("--replicaof", "127.0.0.1", str(self.ports["redis"])))):
             os.makedirs(f"{self.run}/redis/{name}", exist_ok=True)
-            self.spawn(name, ["redis-server", f"{LOCAL}/redis.conf", "--port", str(self.ports[name]), "--dir",
+            own = shutil.copy(f"{LOCAL}/redis.conf", f"{self.run}/redis/{name}/redis.conf")  # Sentinel has it rewritten
+            self.spawn(name, ["redis-server", own, "--port", str(self.ports[name]), "--dir",
                               f"{self.run}/redis/{name}", *more])
             self.wait_port(name, self.ports[name])
         wait_for("the replica follows", lambda: self.redis("redis-replica").info("replication").get("master_link_status") == "up")
