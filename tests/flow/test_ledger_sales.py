@@ -216,6 +216,27 @@ def test_an_epoch_is_armed_once_by_one_redis(ledger):
     assert system.isdigit() and timeline == "00000001"
 
 
+def test_nothing_is_armed_where_a_commit_is_no_promise(ledger):
+    ledger.apply("sale")
+    ledger.connection.cursor().execute("SET synchronous_commit = off")
+    assert ledger.arm("sale") == "unsound" and not ledger.sale_row("sale")["armed"]
+    ledger.connection.cursor().execute("SET synchronous_commit = local")
+    assert ledger.arm("sale") == ""
+
+
+@pytest.mark.parametrize("index", ["holdings_one_owner", "holdings_one_slot"])
+def test_nothing_is_armed_where_an_index_guards_by_its_name_only(ledger, book, index):
+    ledger.apply("sale")
+    owner = book("owner")
+    made = owner.value("SELECT pg_get_indexdef(%s::regclass)", f"tidegate.{index}")
+    owner.connection.cursor().execute(f"DROP INDEX tidegate.{index}")
+    assert ledger.arm("sale") == "unsound"
+    owner.connection.cursor().execute(made.replace("UNIQUE ", ""))
+    assert ledger.arm("sale") == "unsound" and not ledger.sale_row("sale")["armed"]
+    owner.connection.cursor().execute(f"DROP INDEX tidegate.{index}; {made}")
+    assert ledger.arm("sale") == ""
+
+
 def test_two_redises_arming_at_once_leave_one(ledger, book):
     ledger.apply("sale")
     answers = at_once([lambda c=book(), n=n: c.arm("sale", 1, f"run-{n}") for n in range(6)])

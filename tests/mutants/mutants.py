@@ -134,6 +134,10 @@ obeyed_at = NULL, obeyed_epoch = 0""", "SET state = 'cancelled', ended_at = date
         "all_orders_of_two_pauses_and_two_resumes", suite="sales"),
     sql("a resume without proof", "0006_control", "v_why := tidegate.unproved(p_sale, 2);", "v_why := tidegate.judged('', '');",
         "a_resume_names_every_pause_and_rests_on_two_clean_rounds", suite="sales"),
+    sql("arms where a commit is no promise", "0005_sales", " OR c.name = 'synchronous_commit' AND c.value = 'off'", "",
+        "nothing_is_armed_where_a_commit_is_no_promise", suite="sales"),
+    sql("an index is one by its name", "0005_sales", "CASE WHEN x.indisunique AND x.indisvalid AND x.indisready THEN",
+        "CASE WHEN x.indisvalid THEN", "nothing_is_armed_where_an_index_guards_by_its_name_only", suite="sales"),
 )
 
 PROTOCOL = (
