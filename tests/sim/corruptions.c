@@ -285,20 +285,42 @@ static bool sale_undone(void)
     return redis_remove(data(), key_of(KEY_SETTLED), copy.field, copy.field_length);
 }
 
-/* The state of a while ago, under the same process: only if something has happened since. */
+static bool earlier_has(int name, const char *id)
+{
+    const struct reserve_keys *names = sim_keys(sim.ledger.epoch);
+    const struct redis_key *key = redis_find(&sim.earlier, names->text[name], names->lengths[name]);
+    return key != NULL && redis_get(&sim.earlier, key, id, TG_RESERVATION_ID_LENGTH) != NULL;
+}
+
+/* What an older state undoes for good: a reservation the ledger knows, or an order it has noted as
+ * done. Anything else is on its way and would come to the gate once more. */
+static bool earlier_lacks_something(void)
+{
+    for (uint16_t id = 0; id < sim.ledger.row_count; id++) {
+        const struct ledger_row *row = &sim.ledger.rows[id];
+        const char *text = sim.ids[id].text;
+        if (!row->present || row->deleted || earlier_has(KEY_RELEASED, text)) {
+            continue;
+        }
+        const bool settled = earlier_has(KEY_SETTLED, text);
+        const bool done = row->obeyed_epoch == sim.ledger.epoch;
+        if ((!settled && !earlier_has(KEY_HELD, text)) ||
+            (done && !(settled && row->state == LEDGER_CONFIRMED))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The state of a while ago, under the same process. */
 static bool snapshot_restored(void)
 {
     const struct reserve_keys *names = sim_keys(sim.ledger.epoch);
-    struct redis_key *old = redis_find(&sim.earlier, names->text[KEY_CTL], names->lengths[KEY_CTL]);
-    if (sim.earlier_at == 0 || old == NULL) {
-        return false;
-    }
-    const struct redis_entry *then = redis_get(&sim.earlier, old, "seq", 3);
-    const struct redis_entry *now = redis_get(data(), key_of(KEY_CTL), "seq", 3);
-    const struct redis_entry *armed = redis_get(&sim.earlier, old, "armed", 5);
-    if (then == NULL || now == NULL || armed == NULL || armed->value[0] != '1' ||
-        (then->value_length == now->value_length &&
-         memcmp(then->value, now->value, now->value_length) == 0)) {
+    const struct redis_key *old =
+        redis_find(&sim.earlier, names->text[KEY_CTL], names->lengths[KEY_CTL]);
+    const struct redis_entry *armed =
+        sim.earlier_at != 0 && old != NULL ? redis_get(&sim.earlier, old, "armed", 5) : NULL;
+    if (armed == NULL || armed->value[0] != '1' || !earlier_lacks_something()) {
         return false;
     }
     redis_copy(data(), &sim.earlier);
