@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SENT_MAX = 512, SHA = 41, LOOK_HEAD = 17, LOOK_PER_ITEM = 6 };
+enum {
+    SENT_MAX = 512,
+    SHA = 41,
+    LOOK_HEAD = 17,
+    LOOK_PER_ITEM = 6,
+    CHECK_HEAD = 9,
+    CHECK_PER_ITEM = 5
+};
 
 /* Stands before each script: TIME is what the test said last. */
 static const char told_clock[] =
@@ -163,21 +170,36 @@ void gate_server_dump(enum redis_type type, const char *key, size_t length)
 
 /* ---- what it said ---- */
 
+/* How many words of an answer come in an order; holds and pauses that follow come in none. */
+static size_t ordered_words(int script, uint32_t item_count, size_t count)
+{
+    switch (script) {
+    case RESERVE_SCRIPT_DUE:
+        return 2;
+    case RESERVE_SCRIPT_LOOK:
+        return LOOK_HEAD + LOOK_PER_ITEM * (size_t)item_count;
+    case GATE_SCRIPT_CHECK:
+        return CHECK_HEAD + CHECK_PER_ITEM * (size_t)item_count;
+    default:
+        break;
+    }
+    return count;
+}
+
 void gate_say_answer(struct conformance_side *side, int script, uint32_t item_count,
                      const struct redis_word *words, size_t count)
 {
     struct conformance_piece pieces[GATE_WORDS];
-    const bool due = script == RESERVE_SCRIPT_DUE;
-    const size_t look = LOOK_HEAD + LOOK_PER_ITEM * (size_t)item_count;
-    const size_t fixed = due ? 2 : script == RESERVE_SCRIPT_LOOK ? look : count;
+    const size_t ordered = ordered_words(script, item_count, count);
+    const size_t step = script == RESERVE_SCRIPT_LOOK ? 1 : 2;
     size_t n = 0;
-    for (size_t i = 0; i < count && i < fixed; i++) {
+    for (size_t i = 0; i < count && i < ordered; i++) {
         conformance_say(side, i > 0 ? " " : "");
         conformance_bytes(side, words[i].text, words[i].length);
     }
-    for (size_t i = fixed; i < count; i += due ? 2 : 1) { /* in no order: holds, pauses */
+    for (size_t i = ordered; i < count; i += step) {
         pieces[n] = (struct conformance_piece){words[i].text, words[i].length, NULL, 0};
-        if (due && i + 1 < count) {
+        if (step == 2 && i + 1 < count) {
             pieces[n].more = words[i + 1].text;
             pieces[n].more_length = words[i + 1].length;
         }

@@ -593,11 +593,9 @@ static void make_sale(void)
     what("apply");
     ledger_server_add(
         "SELECT reason FROM tidegate.judge_command('%s', 's', 0, 'apply', 0, 'operator', 'c', 's', "
-        "'{}', 0, '', false, '{\"opens_ms\": 1000, \"order\": \"fifo\", \"limit_per_buyer\": %u, "
+        "'{}', 0, '', false, conformance.definition() || '{\"limit_per_buyer\": %u, "
         "\"hold_ms\": %" PRId64 ", \"grace_ms\": %" PRId64 ", \"extend_ms\": %" PRId64
-        ", \"extensions_max\": %u, \"pace_start_milli\": 1000, \"pace_min_milli\": 1000, "
-        "\"pace_max_milli\": 1000, \"proof_every_ms\": 1000, \"proof_lease_ms\": %" PRId64
-        ", \"remaining_bucketed\": false, \"shards\": 1, \"items\": [",
+        ", \"extensions_max\": %u, \"proof_lease_ms\": %" PRId64 ", \"items\": [",
         pause_text(COMMAND_FROM + COMMANDS), ledger->limit, ledger->hold_ms, ledger->grace_ms,
         ledger->extend_ms, ledger->extensions_max, ledger->lease_ms);
     for (uint8_t item = 0; item < ledger->item_count; item++) {

@@ -19,7 +19,6 @@ static struct {
 
 /* Names are looked up in this schema before PostgreSQL's own. */
 static const char told_clock[] =
-    "CREATE SCHEMA IF NOT EXISTS conformance;"
     "CREATE OR REPLACE FUNCTION conformance.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql "
     "AS $$"
     " BEGIN RETURN timestamptz 'epoch' + current_setting('conformance.now')::bigint * interval '1 "

@@ -3,6 +3,7 @@
 """Starts a private Redis and a private PostgreSQL and compares the simulator's stores with them, both parts side by side.
 See README.md beside this file."""
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, f"{ROOT}/tests/flow")
 
-from ledger_database import PrivatePostgres  # noqa: E402  (needs the path above)
+from ledger_database import Client, PrivatePostgres, definition  # noqa: E402  (needs the path above)
 
 BIN = f"{ROOT}/build/release/bin"
 
@@ -39,6 +40,16 @@ class PrivateRedis:
         self.folder.cleanup()
 
 
+def database(postgres):
+    """A migrated database that knows what a definition has to have; each sequence changes what it is about. Returns its URL."""
+    url = postgres.url(postgres.create())
+    client = Client(url)
+    client.rows("CREATE SCHEMA conformance")
+    client.rows(f"CREATE FUNCTION conformance.definition() RETURNS jsonb LANGUAGE sql AS $$ SELECT '{json.dumps(definition())}'::jsonb $$")
+    client.close()
+    return url
+
+
 def compare(redis, postgres, options):
     """The gate's sequences and two halves of the ledger's at the same time, each with a database of its own. Returns the exit
     code and what was printed."""
@@ -50,7 +61,7 @@ def compare(redis, postgres, options):
         shares = [("ledger", options.first, half), ("ledger", options.first + half, options.sequences - half),
                   ("gate", options.first, options.sequences)]
     running = [subprocess.Popen([f"{BIN}/tidegate-conformance", "--part", part, "--from", str(first), "--sequences", str(count),
-                                 "--postgres", postgres.url(postgres.create()), *common], stdout=subprocess.PIPE, text=True)
+                                 "--postgres", database(postgres), *common], stdout=subprocess.PIPE, text=True)
                for part, first, count in shares if options.part in (None, part)]
     output = [process.communicate()[0] for process in running]
     return max(process.returncode for process in running), "".join(output)
