@@ -112,6 +112,19 @@ static uint64_t within_room(const struct queue_brain *brain, uint64_t people)
     return before + ghosts + behind;
 }
 
+/* A queue and the edges that knew its indexes may have died together: then people hold places that
+ * nobody can tell of, beyond everything known. Who did not see this line begin goes on past its
+ * known end, at the pace, while units are free; new indexes are given behind that. */
+static void walk_on(struct queue_brain *brain, uint64_t people)
+{
+    if (brain->witnessed || brain->watermark < brain->index_end || room_ahead(brain) == 0) {
+        return;
+    }
+    brain->gap_from = brain->watermark;
+    brain->gap_to = brain->watermark + people;
+    brain->index_end = brain->gap_to;
+}
+
 void queue_watermark_move(struct queue_brain *brain, struct tg_mono now)
 {
     int64_t passed = now.ms - brain->moved.ms;
@@ -125,6 +138,7 @@ void queue_watermark_move(struct queue_brain *brain, struct tg_mono now)
     }
     brain->credit_micro += queue_pace_now(brain, now) * passed_ms;
     uint64_t due = brain->credit_micro / MICRO;
+    walk_on(brain, due);
     uint64_t people = within_room(brain, due);
     /* What could not be used is not saved up: a queue that was blocked does not burst when it is
      * free again. */

@@ -237,11 +237,27 @@ static void it_stops_while_the_gate_is_paused_or_unarmed(void **state)
 static void it_never_passes_the_next_index_and_saves_nothing_up(void **state)
 {
     open_with(50);
+    bench.brain.witnessed = true;
     bench_run(&bench, 20000);
     assert_int_equal(bench.brain.watermark, 50);
     bench_arrive(&bench, 1000);
     bench_run(&bench, 100);
     assert_in_range(bench.brain.watermark, 51, 200);
+}
+
+static void places_nobody_told_of_are_reached_after_all_died_together(void **state)
+{
+    open_with(50); /* known; the queue and the edge before these two gave some 3,000 more */
+    bench_run(&bench, 20000);
+    assert_in_range(bench.brain.watermark, 3000, 25000);
+    assert_in_range(bench.brain.index_end, bench.brain.watermark, UINT32_MAX);
+    bench_lease(&bench, "edge-a", 10);
+    assert_in_range(bench.grant.first, 3000, UINT32_MAX); /* nobody's place is given again */
+    bench.free_units = 0;
+    bench_run(&bench, 100);
+    uint64_t before = bench.brain.watermark;
+    bench_run(&bench, 5000);
+    assert_int_equal(bench.brain.watermark, before);
 }
 
 static void a_late_tick_lets_in_half_a_second_at_most(void **state)
@@ -476,6 +492,8 @@ int main(void)
                                begin_active),
         cmocka_unit_test_setup(it_stops_while_the_gate_is_paused_or_unarmed, begin_active),
         cmocka_unit_test_setup(it_never_passes_the_next_index_and_saves_nothing_up, begin_active),
+        cmocka_unit_test_setup(places_nobody_told_of_are_reached_after_all_died_together,
+                               begin_active),
         cmocka_unit_test_setup(a_late_tick_lets_in_half_a_second_at_most, begin_active),
         cmocka_unit_test_setup(stock_told_out_of_order_is_ignored, begin_active),
         cmocka_unit_test_setup(people_are_not_let_in_to_nothing, begin_active),
