@@ -167,7 +167,15 @@ static void measure_lag(struct tg_app *app)
     uint64_t now_us = tg_now_us();
     uint64_t late_us = now_us > app->pulse_due_us ? now_us - app->pulse_due_us : 0;
     tg_metric_observe_us(TG_METRIC_LOOP_LAG, "", late_us);
+    app->lag_us = late_us > app->lag_us ? late_us : app->lag_us;
     app->pulse_due_us = now_us + PULSE_MS * 1000;
+}
+
+uint64_t tg_app_lag_us(struct tg_app *app)
+{
+    uint64_t lag_us = app->lag_us;
+    app->lag_us = 0;
+    return lag_us;
 }
 
 static void on_pulse(uv_timer_t *handle)

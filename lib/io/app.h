@@ -57,6 +57,10 @@ bool tg_app_draining(const struct tg_app *app);
 int tg_app_every(struct tg_app *app, uint64_t period_ms, void (*tick)(void *context),
                  void *context);
 
+/* How late the loop was at worst since this was last asked, microseconds: what waits in front of it
+ * waits at least as long. */
+uint64_t tg_app_lag_us(struct tg_app *app);
+
 /* A fatal condition found while running: logs it and begins the drain with this exit code. */
 void tg_app_fail(struct tg_app *app, const char *event, int error);
 

@@ -41,6 +41,7 @@ struct tg_app {
     bool failed;            /* tg_app_fail was called */
     uint64_t phase_ends_ms; /* loop time: end of the lead, then of the flush */
     uint64_t pulse_due_us;
+    uint64_t lag_us; /* the worst since it was asked for */
     uv_signal_t on_term, on_int;
     uv_timer_t pulse;
     struct app_timer *timers;

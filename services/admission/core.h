@@ -16,6 +16,7 @@
 #include "lib/pure/sale.h"
 #include "lib/pure/term.h"
 #include "lib/pure/ticket.h"
+#include "services/admission/core_pace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,10 +39,7 @@ struct admission_view {
     enum tg_phase phase; /* tg_sale_phase: stale or paused is PAUSED */
     uint64_t generation;
     bool random;
-    uint64_t pace_operator_milli; /* 0: the operator set none */
-    uint64_t pace_start_milli;
-    uint64_t pace_min_milli;
-    uint64_t pace_max_milli;
+    struct admission_bounds bounds;
 };
 
 struct admission_keys {
@@ -55,7 +53,9 @@ enum admission_event_kind {
     ADMISSION_ASK,   /* a buyer wants a pass */
     ADMISSION_BOARD, /* the queue's board */
     ADMISSION_PEER,  /* a pace was heard */
-    ADMISSION_STOCK  /* the gate's counters */
+    ADMISSION_STOCK, /* the gate's counters */
+    ADMISSION_LOAD,  /* what a daemon behind the gate says of itself */
+    ADMISSION_SIGNAL /* a measurement from outside */
 };
 
 struct admission_event {
@@ -83,26 +83,17 @@ struct admission_event {
         struct {
             uint64_t term;
             const char *instance;
+            uint64_t base_milli;
+            uint32_t ramp_permille;
         } peer;
         struct {
             uint64_t epoch;
             bool known; /* armed: the counters mean something */
+            uint64_t free;
         } stock;
+        struct admission_load load;
+        struct admission_signal signal;
     };
-};
-
-/* The signal that sets the pace. */
-enum admission_limiting {
-    ADMISSION_BY_START,
-    ADMISSION_BY_OPERATOR,
-    ADMISSION_BY_STATE,
-    ADMISSION_BY_STOCK
-};
-
-struct admission_pace {
-    uint64_t term;
-    uint64_t pace_milli; /* people per 1000 s; 0 = freeze */
-    enum admission_limiting limiting;
 };
 
 struct admission_answer {
@@ -146,14 +137,17 @@ struct admission_brain {
         uint64_t epoch;
         struct tg_mono heard;
     } stock;
+    struct admission_control control;
     bool told_any;
     struct admission_pace told;
     struct tg_mono told_at;
 };
 
-/* A sale of which nothing is known yet. `term` and `keys` are borrowed and outlive the brain. */
+/* A sale of which nothing is known yet. `term`, `keys` and `goals` are borrowed and outlive the
+ * brain. */
 void admission_begin(struct admission_brain *brain, struct tg_term *term,
-                     const struct admission_keys *keys, const char *sale);
+                     const struct admission_keys *keys, const struct admission_goals *goals,
+                     const char *sale);
 
 /* Handles one event. Writes at most ADMISSION_ACTIONS_MAX actions and returns how many; asking
  * always yields one answer. */
@@ -164,7 +158,10 @@ size_t admission_step(struct admission_brain *brain, struct admission_now now,
 /* The pace this instant, active or not. */
 struct admission_pace admission_pace_now(const struct admission_brain *brain, struct tg_mono now);
 
-/* "start", "operator", "state", "stock". */
+/* What the sale would use if it were alone; 0 while it is frozen. */
+uint64_t admission_want(const struct admission_brain *brain, struct tg_mono now);
+
+/* "state", "stock", "signal", "unknown", ... */
 const char *admission_limiting_name(enum admission_limiting limiting);
 
 #endif

@@ -3,26 +3,31 @@
 
 #include "lib/io/metrics.h"
 
-void admission_load_hear(struct admission_load *load, const Tidegate__V1__Load *message)
+#include <string.h>
+
+static const char *const names[ADMISSION_DAEMONS] = {"edge", "reserve", "ledger"};
+
+void admission_gauge_hear(struct admission_gauge gauges[ADMISSION_DAEMONS],
+                          const struct admission_load *load)
 {
-    if (message->p99_us > load->p99_us) {
-        load->p99_us = message->p99_us;
+    struct admission_gauge *gauge = &gauges[load->daemon];
+    if (load->p99_us > gauge->p99_us) {
+        gauge->p99_us = load->p99_us;
     }
-    if (message->in_flight > load->in_flight) {
-        load->in_flight = message->in_flight;
+    if (load->in_flight > gauge->in_flight) {
+        gauge->in_flight = load->in_flight;
     }
-    load->heard++;
-    tg_metric_add(TG_METRIC_LOAD_ERRORS, load->daemon, message->errors);
+    gauge->heard++;
+    tg_metric_add(TG_METRIC_LOAD_ERRORS, names[load->daemon], load->errors);
 }
 
-void admission_load_export(struct admission_load *load)
+void admission_gauge_export(struct admission_gauge gauges[ADMISSION_DAEMONS])
 {
-    if (load->heard == 0) {
-        return;
+    for (size_t i = 0; i < ADMISSION_DAEMONS; i++) {
+        if (gauges[i].heard > 0) {
+            tg_metric_set(TG_METRIC_LOAD_P99, names[i], (double)gauges[i].p99_us / 1e6);
+            tg_metric_set(TG_METRIC_LOAD_IN_FLIGHT, names[i], (double)gauges[i].in_flight);
+            memset(&gauges[i], 0, sizeof gauges[i]);
+        }
     }
-    tg_metric_set(TG_METRIC_LOAD_P99, load->daemon, (double)load->p99_us / 1e6);
-    tg_metric_set(TG_METRIC_LOAD_IN_FLIGHT, load->daemon, (double)load->in_flight);
-    load->p99_us = 0;
-    load->in_flight = 0;
-    load->heard = 0;
 }

@@ -7,27 +7,32 @@
 #include "lib/io/now.h"
 #include "services/admission/wire.h"
 
-enum { LOAD_EVERY_MS = 1000 };
+enum { SHARE_EVERY_MS = 100, EXPORT_EVERY_MS = 1000 };
 
-static struct admission_view view_of(const struct tg_sale *sale, enum tg_phase phase)
+static struct admission_view view_of(const struct admission_service *service, size_t index,
+                                     const struct tg_sale *sale)
 {
-    return (struct admission_view){.phase = phase,
+    return (struct admission_view){.phase = tg_sale_phase(sale, tg_now_mono()),
                                    .generation = sale->generation,
                                    .random = sale->random,
-                                   .pace_operator_milli = sale->pace_milli,
-                                   .pace_start_milli = sale->pace_start_milli,
-                                   .pace_min_milli = sale->pace_min_milli,
-                                   .pace_max_milli = sale->pace_max_milli};
+                                   .bounds = {.operator_milli = sale->pace_milli,
+                                              .start_milli = sale->pace_start_milli,
+                                              .min_milli = sale->pace_min_milli,
+                                              .max_milli = sale->pace_max_milli,
+                                              .budget_milli = service->budgets_milli[index]}};
 }
 
 static void tell_pace(struct admission_service *service, size_t index,
                       const struct admission_pace *pace)
 {
     const char *sale = tg_brains_name(&service->brains, index);
+    char detail[ADMISSION_DETAIL_BYTES];
     Tidegate__V1__Pace message;
-    admission_wire_pace(sale, service->brains.term.instance, pace, &message);
+    admission_wire_pace(sale, service->brains.term.instance, pace, detail, &message);
     tg_brains_say(&service->brains, TG_MESSAGE_ADMISSION_PACE, index, &message.base);
     tg_metric_set(TG_METRIC_PACE, sale, (double)pace->pace_milli / 1000.0);
+    tg_metric_set(TG_METRIC_PACE_BASE, sale, (double)pace->base_milli / 1000.0);
+    tg_metric_add(TG_METRIC_PACE_TOLD, admission_limiting_name(pace->limiting), 1);
 }
 
 /* Feeds one event; `out_answer` (may be NULL) is filled when the event is a request. */
@@ -62,23 +67,36 @@ static void on_event(void *context, size_t index, const void *event)
 static void on_begin(void *context, size_t index, const char *sale)
 {
     struct admission_service *service = context;
-    admission_begin(&service->by_sale[index], &service->brains.term, &service->keys, sale);
+    service->budgets_milli[index] = (uint64_t)service->settings.budget * 1000;
+    admission_begin(&service->by_sale[index], &service->brains.term, &service->keys,
+                    &service->goals, sale);
 }
 
 static void on_tick(void *context, size_t index, const struct tg_brain_tick *tick)
 {
     struct admission_event event = {.kind = ADMISSION_TICK};
-    event.tick.view = view_of(tick->sale, tick->phase);
+    event.tick.view = view_of(context, index, tick->sale);
     event.tick.connected = tick->connected;
     event.tick.jitter_ms = tick->jitter_ms;
     feed(context, index, &event, NULL);
 }
 
-static void on_load_tick(void *context)
+static void on_share(void *context)
 {
     struct admission_service *service = context;
-    admission_load_export(&service->load_reserve);
-    admission_load_export(&service->load_ledger);
+    uint64_t wants[TG_MAX_SALES];
+    uint64_t total_milli = (uint64_t)service->settings.budget * 1000;
+    size_t count = service->brains.begun;
+    for (size_t i = 0; i < count; i++) {
+        wants[i] = admission_want(&service->by_sale[i], tg_now_mono());
+    }
+    admission_budget_share(wants, count, total_milli, service->budgets_milli);
+}
+
+static void on_export(void *context)
+{
+    struct admission_service *service = context;
+    admission_gauge_export(service->gauges);
 }
 
 static void on_ask(void *context, struct tg_bus_incoming *take_incoming)
@@ -98,7 +116,7 @@ static void on_ask(void *context, struct tg_bus_incoming *take_incoming)
     if (fault != TG_REASON_NONE) {
         answer.reason = fault;
     } else if (index >= 0 && sale != NULL) {
-        event.ask.view = view_of(sale, tg_sale_phase(sale, tg_now_mono()));
+        event.ask.view = view_of(service, (size_t)index, sale);
         feed(service, (size_t)index, &event, &answer);
     }
     tg_metric_add(TG_METRIC_PASSES,
@@ -141,20 +159,55 @@ static void on_stock(void *context, struct tg_bus_incoming *take_incoming)
     tg_brains_take(&service->brains, take_incoming, fault, &event);
 }
 
+static void take_load(struct admission_service *service, struct tg_bus_incoming *take_incoming,
+                      enum admission_daemon daemon)
+{
+    struct admission_event event;
+    enum tg_reason fault =
+        admission_wire_load(tg_bus_sale(take_incoming),
+                            (const Tidegate__V1__Load *)tg_bus_body(take_incoming), daemon, &event);
+    if (fault == TG_REASON_NONE) {
+        admission_gauge_hear(service->gauges, &event.load);
+    }
+    tg_brains_take(&service->brains, take_incoming, fault, &event);
+}
+
+static void on_load_edge(void *context, struct tg_bus_incoming *take_incoming)
+{
+    take_load(context, take_incoming, ADMISSION_EDGE);
+}
+
 static void on_load_reserve(void *context, struct tg_bus_incoming *take_incoming)
 {
-    struct admission_service *service = context;
-    admission_load_hear(&service->load_reserve,
-                        (const Tidegate__V1__Load *)tg_bus_body(take_incoming));
-    tg_bus_release(take_incoming);
+    take_load(context, take_incoming, ADMISSION_RESERVE);
 }
 
 static void on_load_ledger(void *context, struct tg_bus_incoming *take_incoming)
 {
+    take_load(context, take_incoming, ADMISSION_LEDGER);
+}
+
+static void on_signal(void *context, struct tg_bus_incoming *take_incoming)
+{
     struct admission_service *service = context;
-    admission_load_hear(&service->load_ledger,
-                        (const Tidegate__V1__Load *)tg_bus_body(take_incoming));
-    tg_bus_release(take_incoming);
+    struct admission_event event;
+    enum tg_reason fault =
+        admission_wire_signal(tg_bus_sale(take_incoming),
+                              (const Tidegate__V1__Signal *)tg_bus_body(take_incoming), &event);
+    tg_brains_take(&service->brains, take_incoming, fault, &event);
+}
+
+static struct admission_goals goals_of(const struct admission_settings *settings)
+{
+    return (struct admission_goals){.edge_late_us = (uint64_t)settings->edge_late_ms * 1000,
+                                    .gate_p99_us = (uint64_t)settings->gate_p99_ms * 1000,
+                                    .ledger_p99_us = (uint64_t)settings->ledger_p99_ms * 1000,
+                                    .error_permille = (uint64_t)settings->error_permille,
+                                    .in_flight = (uint64_t)settings->in_flight,
+                                    .database_cpu_milli = (uint64_t)settings->database_cpu * 1000,
+                                    .payment_errors_milli =
+                                        (uint64_t)settings->payment_errors * 1000,
+                                    .ramp_ms = settings->ramp_ms};
 }
 
 static int read_keys(struct admission_service *service)
@@ -171,9 +224,10 @@ int admission_service_start(struct tg_app *app, void *context)
 {
     struct admission_service *service = context;
     static const struct tg_brain_subject subjects[] = {
-        {TG_MESSAGE_ADMISSION_PASS, on_ask},        {TG_MESSAGE_ADMISSION_PACE, on_pace},
-        {TG_MESSAGE_QUEUE_BOARD, on_board},         {TG_MESSAGE_GATE_STOCK, on_stock},
-        {TG_MESSAGE_LOAD_RESERVE, on_load_reserve}, {TG_MESSAGE_LOAD_LEDGER, on_load_ledger},
+        {TG_MESSAGE_ADMISSION_PASS, on_ask},      {TG_MESSAGE_ADMISSION_PACE, on_pace},
+        {TG_MESSAGE_QUEUE_BOARD, on_board},       {TG_MESSAGE_GATE_STOCK, on_stock},
+        {TG_MESSAGE_LOAD_EDGE, on_load_edge},     {TG_MESSAGE_LOAD_RESERVE, on_load_reserve},
+        {TG_MESSAGE_LOAD_LEDGER, on_load_ledger}, {TG_MESSAGE_LOAD_SIGNAL, on_signal},
     };
     const struct tg_brain_spec spec = {.keys_folder = service->settings.keys,
                                        .role_event = "admission.role",
@@ -181,14 +235,16 @@ int admission_service_start(struct tg_app *app, void *context)
                                        .tick = on_tick,
                                        .feed = on_event,
                                        .context = service};
-    service->load_reserve.daemon = "reserve";
-    service->load_ledger.daemon = "ledger";
+    service->goals = goals_of(&service->settings);
     int error = read_keys(service);
     if (error == 0) {
         error = tg_brains_start(&service->brains, app, &spec, subjects,
                                 sizeof subjects / sizeof subjects[0]);
     }
-    return error != 0 ? error : tg_app_every(app, LOAD_EVERY_MS, on_load_tick, service);
+    if (error == 0) {
+        error = tg_app_every(app, SHARE_EVERY_MS, on_share, service);
+    }
+    return error != 0 ? error : tg_app_every(app, EXPORT_EVERY_MS, on_export, service);
 }
 
 bool admission_service_ready(void *context, const char **out_why)

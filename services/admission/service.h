@@ -12,8 +12,9 @@ struct admission_service {
     struct admission_settings settings;
     struct admission_keys keys;
     struct tg_brains brains;
-    struct admission_load load_reserve;
-    struct admission_load load_ledger;
+    struct admission_goals goals;
+    struct admission_gauge gauges[ADMISSION_DAEMONS];
+    uint64_t budgets_milli[TG_MAX_SALES]; /* each sale's part of what all may use */
     struct admission_brain by_sale[TG_MAX_SALES];
 };
 

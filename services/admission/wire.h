@@ -22,10 +22,17 @@ enum tg_reason admission_wire_peer(const char *sale, const Tidegate__V1__Pace *p
 enum tg_reason admission_wire_stock(const char *sale, const Tidegate__V1__Stock *stock,
                                     struct admission_event *out_event);
 
+enum tg_reason admission_wire_load(const char *sale, const Tidegate__V1__Load *load,
+                                   enum admission_daemon daemon, struct admission_event *out_event);
+enum tg_reason admission_wire_signal(const char *sale, const Tidegate__V1__Signal *signal,
+                                     struct admission_event *out_event);
+
+enum { ADMISSION_DETAIL_BYTES = 128 };
+
 /* The messages borrow their texts from the arguments. */
 void admission_wire_answer(const struct admission_answer *answer,
                            Tidegate__V1__PassReply *out_reply);
 void admission_wire_pace(const char *sale, const char *instance, const struct admission_pace *pace,
-                         Tidegate__V1__Pace *out_pace);
+                         char detail[ADMISSION_DETAIL_BYTES], Tidegate__V1__Pace *out_pace);
 
 #endif

@@ -189,9 +189,13 @@ static void answer_refused(struct edge_request *request, const struct edge_held 
 static void on_hold_reply(void *context, uint64_t token, int status,
                           const ProtobufCMessage *message)
 {
+    struct edge *edge = context;
     struct edge_request request;
     struct edge_held held;
-    if (!edge_request_again(&request, context, token) || request.sale == NULL) {
+    edge->holds.open--;
+    edge->holds.answered += status == 0;
+    edge->holds.unknown += status != 0;
+    if (!edge_request_again(&request, edge, token) || request.sale == NULL) {
         return;
     }
     if (status != 0 || TG_FAILPOINT(EDGE_TOLD) != 0 ||
@@ -236,8 +240,11 @@ static void ask_gate(struct edge_request *request, struct wish *wish)
                             on_hold_reply, request->edge, tg_http_id(request->exchange));
     }
     if (error != 0) {
+        request->edge->holds.unknown++;
         edge_unknown(request);
+        return;
     }
+    request->edge->holds.open++;
 }
 
 void edge_reserve(struct edge_request *request)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEASE_TICK_MS = 20, PRESENCE_TICK_MS = 500 };
+enum { LEASE_TICK_MS = 20, LOAD_TICK_MS = 250, PRESENCE_TICK_MS = 500 };
 
 static void on_board(void *context, struct tg_bus_incoming *take_incoming)
 {
@@ -275,7 +275,10 @@ int edge_start(struct tg_app *app, void *context)
     if (edge->roles & EDGE_ROLE_WAITING) {
         error = tg_app_every(app, LEASE_TICK_MS, on_lease_tick, edge);
     }
-    return error == 0 ? tg_app_every(app, PRESENCE_TICK_MS, edge_presence_tick, edge) : error;
+    if (error == 0) {
+        error = tg_app_every(app, PRESENCE_TICK_MS, edge_presence_tick, edge);
+    }
+    return error == 0 ? tg_app_every(app, LOAD_TICK_MS, edge_load_tick, edge) : error;
 }
 
 bool edge_ready(void *context, const char **out_why)

@@ -63,6 +63,12 @@ struct edge_limits {
     struct tg_rate holders, addresses;
 };
 
+/* Holds asked of the gate. */
+struct edge_holds {
+    uint64_t answered, unknown; /* since the last load was told */
+    uint32_t open;              /* asked and not answered yet */
+};
+
 struct edge {
     struct edge_settings settings;
     struct tg_app *app;
@@ -83,6 +89,7 @@ struct edge {
     size_t jwks_length;
     struct tg_series *requests[EDGE_ROUTE_COUNT];
     struct tg_series *seconds[EDGE_ROUTE_COUNT];
+    struct edge_holds holds;
     size_t table_count;
     struct edge_sale table[TG_MAX_SALES];
 };
@@ -131,6 +138,8 @@ void edge_lease_tick(struct edge *edge);
 /* Lets a ticket request wait for the next block, TG_MAX_CALL_MS at most since it came in: it is
  * handled again when one is there. False: it has waited that long, or too many wait. */
 bool edge_park(struct edge_request *request);
+/* load.c: tells admission how busy this edge is. */
+void edge_load_tick(void *context);
 /* presence.c: tells the queue what this edge saw; `now` of one sale at once. */
 void edge_presence_tick(void *context);
 void edge_presence_tell(struct edge *edge, struct edge_sale *sale);

@@ -124,6 +124,7 @@ class Play:
         self.held, self.pace_milli, self.operator_milli, self.sequence = 0, pace_milli, 0, 1
         self.ledger = self.gate = self.edge = True
         self.pace_from_admission = False
+        self.loads = None  # what say_loads() repeats; None: nobody tells a load
         self.seen = {"index_end": 0, "tickets": 0, "term": 0, "watermark": 0, "present": 0, "open": 0}
         self.boards, self.paces, self.lock = [], [], threading.Lock()
         self.bus.subscribe("ledger.sales", self.on_sales)
@@ -191,6 +192,18 @@ class Play:
                 present_at_open=self.seen["present"], index_at_open=self.seen["open"])
         self.bus.publish(f"queue.{self.sale}.presence", presence.SerializeToString())
 
+    def say_signal(self, name, value_milli, limit_milli=0, valid_ms=30000):
+        signal = self.proto.admission.Signal(sale=self.sale, name=name, value_milli=value_milli, limit_milli=limit_milli,
+                                             valid_ms=valid_ms)
+        self.bus.publish(f"load.{self.sale}.signal", signal.SerializeToString())
+
+    def say_loads(self, p99_us=4000, requests=50, errors=0):
+        """Edge, reserve and ledger, all equally busy."""
+        for daemon in ("edge", "reserve", "ledger"):
+            load = self.proto.common.Load(sale=self.sale, daemon=daemon, instance=f"{daemon}-played", p99_us=p99_us,
+                                          requests=requests, errors=errors)
+            self.bus.publish(f"load.{self.sale}.{daemon}", load.SerializeToString())
+
     def say_board(self, **fields):
         board = self.proto.queue.Board(sale=self.sale, generation=self.generation, **fields)
         self.bus.publish(f"queue.{self.sale}.board", board.SerializeToString())
@@ -206,6 +219,8 @@ class Play:
                     self.say_pace()
                 if self.edge:
                     self.say_presence()
+                if self.loads is not None:
+                    self.say_loads(**self.loads)
                 time.sleep(0.2)
 
     def set(self, **changes):

@@ -37,7 +37,7 @@ def play(bus_stack):
     played = Play(bus_stack.env["TIDEGATE_NATS_URL"], "sku_991")
     played.pace_from_admission = True
     played.phase = played.proto.common.SALE_PHASE_OPEN
-    bus_stack.start_daemon("admission")
+    bus_stack.start_daemon("admission", env={"TIDEGATE_ADMISSION_RAMP": "1s"})
     yield played
     played.close()
 
@@ -167,11 +167,11 @@ def test_a_board_older_than_three_seconds_admits_nobody(bus_stack, play):
     assert time.monotonic() - silent > 2
 
 
-def test_the_pace_names_its_signal(bus_stack, play):
+def test_the_pace_names_what_sets_it(bus_stack, play):
     def said(pace_milli, limiting, seconds=5):
         eventually(lambda: play.pace() and (play.pace().pace_milli, play.pace().limiting) == (pace_milli, limiting), seconds,
                    f"pace {pace_milli} by {limiting}")
-    said(1000000, "start")
+    said(1000000, "unknown")  # nobody tells a load
     play.set(operator_milli=2500000)
     said(2500000, "operator")
     play.set(operator_milli=1)
@@ -179,7 +179,7 @@ def test_the_pace_names_its_signal(bus_stack, play):
     play.set(phase=play.proto.common.SALE_PHASE_PAUSED)
     said(0, "state", 1)
     play.set(phase=play.proto.common.SALE_PHASE_OPEN, operator_milli=0)
-    said(1000000, "start")
+    said(1000000, "unknown")
     play.gate = False
     said(0, "stock")
     assert play.pace().term == 1

@@ -130,10 +130,10 @@ def test_a_key_that_is_not_the_operators_is_refused(shop, tmp_path):
 
 def test_pace_is_bounded_by_the_definition(shop):
     name = shop.sale()
-    assert ctl(shop, "sale", "pace", name, "7/s")["accepted"]
+    assert ctl(shop, "pace", name, "7/s")["accepted"]
     assert show(shop, name)["state"]["paceMilli"] == 7000
-    assert ctl(shop, "sale", "pace", name, "5001/s", code=1)["reason"] == "definition_invalid"
-    assert ctl(shop, "sale", "pace", name, "0/s")["accepted"]
+    assert ctl(shop, "pace", name, "5001/s", code=1)["reason"] == "definition_invalid"
+    assert ctl(shop, "pace", name, "--auto")["accepted"]
     assert show(shop, name)["state"]["paceMilli"] == 0
 
 

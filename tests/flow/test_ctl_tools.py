@@ -115,7 +115,9 @@ def test_run_env_is_read_where_the_environment_is_silent(shop, tmp_path):
 
 @pytest.mark.parametrize("arguments", [(), ("sale",), ("sale", "fly", "demo"), ("sale", "pause"), ("sale", "pause", "a", "b"),
                                        ("sale", "apply"), ("sale", "pause", "a/b"), ("sale", "pause", "demo", "--cause", "a\nb"),
-                                       ("sale", "pause", "demo", "--cause", "x" * 128), ("sale", "pace", "demo", "1e3/s"),
+                                       ("sale", "pause", "demo", "--cause", "x" * 128), ("pace", "demo", "1e3/s"),
+                                       ("pace", "demo", "0/s"), ("pace", "demo", "5/s", "--auto"), ("signal", "demo", "disk", "91"),
+                                       ("signal", "demo", "disk", "1e3", "--limit", "5"), ("signal", "demo", "disk"),
                                        ("sale", "resume", "demo", "--wait", "5"), ("watch", "demo", "--for", "0s"),
                                        ("sale", "show", "-o", "xml"), ("--nonsense",)])
 def test_usage(shop, arguments):
@@ -127,7 +129,7 @@ def test_help_is_there_for_every_command(shop):
     listed = run(shop, "--help")
     assert listed.returncode == 0 and "sale resume SALE" in listed.stdout
     for command in ("sale apply", "sale plan", "sale show", "sale open", "sale pause", "sale resume", "sale rebuild", "sale close",
-                    "sale pace", "watch", "trace", "keys new", "token buyer"):
+                    "pace", "signal", "watch", "trace", "keys new", "token buyer"):
         done = run(shop, *command.split(), "--help")
         assert done.returncode == 0 and "Exit codes: 0 done" in done.stdout, command
     assert run(shop, "--version").stdout.startswith("tidegatectl ")

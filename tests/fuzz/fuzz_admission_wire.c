@@ -8,12 +8,21 @@
 
 #define NUMBER_MAX (UINT64_C(1) << 53)
 
-enum { KINDS = 4, EVENTS_MAX = 64, BODY_BYTES_MAX = 1024 };
+enum { KINDS = 6, EVENTS_MAX = 64, BODY_BYTES_MAX = 1024 };
 
 static const char sale[] = "sale";
 static const struct admission_keys keys = {.tickets = {.keys = {{.id = 7, .key = "sealing key"}}},
                                            .sign = {.id = "01234567"},
                                            .mac = "mac key"};
+
+static const struct admission_goals goals = {.edge_late_us = 200000,
+                                             .gate_p99_us = 250000,
+                                             .ledger_p99_us = 150000,
+                                             .error_permille = 10,
+                                             .in_flight = 1024,
+                                             .database_cpu_milli = 85000,
+                                             .payment_errors_milli = 5000,
+                                             .ramp_ms = 60000};
 
 static enum tg_reason take(uint8_t kind, const ProtobufCMessage *message,
                            struct admission_event *event)
@@ -25,8 +34,13 @@ static enum tg_reason take(uint8_t kind, const ProtobufCMessage *message,
         return admission_wire_board(sale, (const Tidegate__V1__Board *)message, event);
     case 2:
         return admission_wire_peer(sale, (const Tidegate__V1__Pace *)message, event);
-    default:
+    case 3:
         return admission_wire_stock(sale, (const Tidegate__V1__Stock *)message, event);
+    case 4:
+        return admission_wire_load(sale, (const Tidegate__V1__Load *)message, ADMISSION_RESERVE,
+                                   event);
+    default:
+        return admission_wire_signal(sale, (const Tidegate__V1__Signal *)message, event);
     }
 }
 
@@ -50,6 +64,13 @@ static void check(const struct admission_event *event)
         HOLDS(strlen(event->peer.instance) < TG_TERM_INSTANCE_BYTES);
         break;
     case ADMISSION_STOCK:
+        HOLDS(event->stock.free <= (uint64_t)TG_MAX_UNITS_PER_ITEM * TG_MAX_ITEMS_PER_SALE);
+        break;
+    case ADMISSION_LOAD:
+        HOLDS(event->load.daemon < ADMISSION_DAEMONS);
+        break;
+    case ADMISSION_SIGNAL:
+        HOLDS(event->signal.name[0] != '\0' && event->signal.valid_ms >= 0);
         break;
     }
 }
@@ -70,7 +91,7 @@ static void step(struct admission_brain *brain, struct admission_now now,
             HOLDS(actions[i].answer.reason < TG_REASON_COUNT && actions[i].answer.pass[0] == '\0');
         }
         if (actions[i].kind == ADMISSION_DO_PACE) {
-            HOLDS(actions[i].pace.pace_milli <= brain->view.pace_max_milli);
+            HOLDS(actions[i].pace.pace_milli <= brain->view.bounds.max_milli);
         }
     }
     HOLDS(answers == (event->kind == ADMISSION_ASK ? 1 : 0));
@@ -80,11 +101,11 @@ static void tick(struct admission_brain *brain, struct admission_now now)
 {
     struct admission_event event = {.kind = ADMISSION_TICK};
     event.tick.connected = true;
-    event.tick.view = (struct admission_view){.phase = TG_PHASE_OPEN,
-                                              .generation = 1,
-                                              .pace_start_milli = 1000,
-                                              .pace_min_milli = 10,
-                                              .pace_max_milli = 100000};
+    event.tick.view = (struct admission_view){
+        .phase = TG_PHASE_OPEN,
+        .generation = 1,
+        .bounds = {
+            .start_milli = 1000, .min_milli = 10, .max_milli = 100000, .budget_milli = 100000}};
     step(brain, now, &event);
 }
 
@@ -92,7 +113,8 @@ static void hear(struct admission_brain *brain, struct admission_now now, struct
 {
     static const ProtobufCMessageDescriptor *const types[KINDS] = {
         &tidegate__v1__pass_request__descriptor, &tidegate__v1__board__descriptor,
-        &tidegate__v1__pace__descriptor, &tidegate__v1__stock__descriptor};
+        &tidegate__v1__pace__descriptor,         &tidegate__v1__stock__descriptor,
+        &tidegate__v1__load__descriptor,         &tidegate__v1__signal__descriptor};
     struct bus_arena arena = {0};
     struct admission_event event;
     uint8_t body[BODY_BYTES_MAX], kind = choice_byte(choice) % KINDS;
@@ -113,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct tg_term term;
     struct admission_brain brain;
     tg_term_begin(&term, "admission-a", now.mono, 0);
-    admission_begin(&brain, &term, &keys, sale);
+    admission_begin(&brain, &term, &keys, &goals, sale);
     tick(&brain, now);
     for (int events = 0; events < EVENTS_MAX && choice.at < choice.length; events++) {
         now.mono.ms += 100;

@@ -8,7 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_CAUSE = 256, KEY_LIFE, KEY_WAIT, KEY_FOR, KEY_DRY_RUN };
+enum {
+    KEY_CAUSE = 256,
+    KEY_LIFE,
+    KEY_WAIT,
+    KEY_FOR,
+    KEY_DRY_RUN,
+    KEY_AUTO,
+    KEY_LIMIT,
+    KEY_VALID,
+    KEY_WITHDRAW
+};
 
 #define OPTION_FILE                                                                                \
     {                                                                                              \
@@ -39,6 +49,17 @@ static const struct argp_option rebuild_options[] = {
     {0}};
 static const struct argp_option watch_options[] = {
     {"for", KEY_FOR, "TIME", 0, "End after this long", 0}, {0}};
+static const struct argp_option pace_options[] = {
+    {"auto", KEY_AUTO, NULL, 0, "Give the pace back to the law", 0},
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "Say how RATE or --auto would be judged, change nothing", 0},
+    {"for", KEY_FOR, "TIME", 0, "Go on for this long, a line a second", 0},
+    {0}};
+static const struct argp_option signal_options[] = {
+    {"limit", KEY_LIMIT, "NUMBER", 0,
+     "Above it nobody is let in (database_cpu and payment_errors have one)", 0},
+    {"valid", KEY_VALID, "TIME", 0, "Older than this it is unknown (30s)", 0},
+    {"withdraw", KEY_WITHDRAW, NULL, 0, "Forget the signal", 0},
+    {0}};
 static const struct argp_option life_options[] = {
     {"life", KEY_LIFE, "TIME", 0, "How long it is valid (1h)", 0}, {0}};
 static const struct argp_option logs_options[] = {
@@ -64,14 +85,16 @@ static const struct command {
     {"sale rebuild", "SALE", 1, 1, rebuild_options, ctl_rebuild,
      "Show the plan, pause, load a new gate from the ledger (next epoch), follow until armed"},
     {"sale close", "SALE", 1, 1, no_options, ctl_close, "End a sale for good"},
-    {"sale pace", "SALE RATE", 2, 2, no_options, ctl_pace,
-     "People let in per second, such as 1000/s; 0/s: as declared"},
     {"doctor", "[SALE]", 0, 1, no_options, ctl_doctor,
      "Check the configuration the guarantees rest on; change nothing"},
     {"arm", "SALE", 1, 1, arm_options, ctl_arm,
      "The same, then wait until the sale's gate is armed and proved"},
     {"incident report", "SALE", 1, 1, no_options, ctl_incident_report,
      "Why it is paused, what happened, who is affected and what to do"},
+    {"pace", "SALE [RATE]", 1, 2, pace_options, ctl_pace,
+     "How fast people are let in and what sets it; RATE overrides it"},
+    {"signal", "SALE NAME [VALUE]", 2, 3, signal_options, ctl_signal,
+     "Tell a measurement from outside; above its limit nobody is let in"},
     {"watch", "SALE", 1, 1, watch_options, ctl_watch, "Live view of stock, queue, pace and proof"},
     {"trace", "RESERVATION", 1, 1, logs_options, ctl_trace,
      "The way of a reservation through all daemons"},
@@ -139,6 +162,18 @@ static bool take_option(struct parsing *parsing, int key, const char *argument)
         return true;
     case KEY_DRY_RUN:
         arguments->dry_run = true;
+        return true;
+    case KEY_AUTO:
+        arguments->automatic = true;
+        return true;
+    case KEY_LIMIT:
+        arguments->limit = argument;
+        return true;
+    case KEY_VALID:
+        arguments->valid = argument;
+        return true;
+    case KEY_WITHDRAW:
+        arguments->withdraw = true;
         return true;
     default:
         return false;

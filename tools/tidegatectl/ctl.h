@@ -29,7 +29,7 @@ struct ctl_options {
     const char *logs; /* NULL: not given */
 };
 
-enum { CTL_POSITIONAL_MAX = 2 };
+enum { CTL_POSITIONAL_MAX = 3 };
 
 /* What the command line says; absent: NULL or false. */
 struct ctl_arguments {
@@ -40,14 +40,16 @@ struct ctl_arguments {
     const char *life;  /* --life */
     const char *wait;  /* --wait */
     const char *span;  /* --for */
-    bool dry_run;
+    const char *limit; /* --limit */
+    const char *valid; /* --valid */
+    bool dry_run, automatic, withdraw;
 };
 
 typedef enum ctl_exit ctl_run(const struct ctl_options *options,
                               const struct ctl_arguments *arguments);
 
 ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebuild, ctl_close,
-    ctl_pace;
+    ctl_pace, ctl_pace_override, ctl_signal;
 ctl_run ctl_doctor, ctl_arm;
 ctl_run ctl_incident_report;
 ctl_run ctl_watch, ctl_keys_new, ctl_token_buyer, ctl_trace;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sale open, pause, resume, close, pace. */
+ * sale open, pause, resume, close; an operator's pace. */
 #include "tools/tidegatectl/control.h"
 #include "tools/tidegatectl/sale_file.h"
 
@@ -54,13 +54,20 @@ enum ctl_exit ctl_close(const struct ctl_options *options, const struct ctl_argu
         (struct ctl_wish){.verb = "close", .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_CLOSE});
 }
 
-enum ctl_exit ctl_pace(const struct ctl_options *options, const struct ctl_arguments *arguments)
+enum ctl_exit ctl_pace_override(const struct ctl_options *options,
+                                const struct ctl_arguments *arguments)
 {
     struct ctl_wish wish = {.verb = "pace", .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PACE};
-    if (ctl_pace_parse(arguments->positional[1], &wish.pace_milli) != 0) {
-        (void)fprintf(
-            stderr,
-            "tidegatectl: RATE: expected people per second such as 1000/s, up to 1000000/s\n");
+    bool given = arguments->count > 1;
+    if (given == arguments->automatic) {
+        (void)fprintf(stderr, "tidegatectl: expected either RATE or --auto\n");
+        return CTL_USAGE;
+    }
+    if (given &&
+        (ctl_pace_parse(arguments->positional[1], &wish.pace_milli) != 0 || wish.pace_milli == 0)) {
+        (void)fprintf(stderr,
+                      "tidegatectl: RATE: expected people per second such as 1000/s, 1/s to "
+                      "1000000/s; `sale pause` lets nobody in, --auto gives the pace back\n");
         return CTL_USAGE;
     }
     return operate(options, arguments, wish);
