@@ -37,6 +37,17 @@ enum {
     /* Those who do not come: the count decays by 1/6400 per ms (half in 4.4 s) and by one person a
        second. */
     QUEUE_AHEAD_STAY_MS = 6400,
+    /* Presence: who was let through and asks for a pass. */
+    QUEUE_PRESENCE_SLOT_MS = 500,
+    QUEUE_PRESENCE_SLOTS = 180,   /* 90 s: about as long as a pass lives */
+    QUEUE_PRESENCE_LAG_SLOTS = 4, /* people ask about 2 s after their turn has come */
+    QUEUE_PRESENCE_FADE = 16,     /* of the sums, a slot: half in 5.5 s */
+    QUEUE_PRESENCE_PRIOR = 50,    /* people who count as having been there */
+    QUEUE_PRESENCE_PEOPLE_MAX = 1000000,
+    QUEUE_HASTE_MAX_PERMILLE =
+        5000,                  /* the watermark moves at most five times as fast as the pace */
+    QUEUE_HASTE_STEP = 20,     /* up by a twentieth a slot */
+    QUEUE_EDGE_LATE_MS = 1200, /* told every 500 ms: an edge later than this is overloaded */
     QUEUE_ACTIONS_MAX = 4
 };
 
@@ -50,6 +61,7 @@ struct queue_view {
     enum tg_phase phase; /* tg_sale_phase: stale or paused is PAUSED */
     uint64_t generation;
     struct tg_wall opens_at;
+    uint64_t inside_max; /* live passes and holds; at most so many people let in at a time */
 };
 
 /* The content of a board (all but the time it was made). */
@@ -98,6 +110,7 @@ struct queue_event {
             uint64_t index_end;
             uint64_t tickets;
             uint64_t arrivals;
+            uint64_t passes_asked; /* since its last presence */
             uint64_t board_term;
             uint64_t board_watermark;
             uint64_t present_at_open;
@@ -174,6 +187,20 @@ struct queue_stock {
     uint64_t held;
 };
 
+struct queue_presence_slot {
+    uint64_t passed, asked; /* people */
+    uint64_t taken;         /* units */
+};
+
+/* How many of those let through are there. */
+struct queue_presence {
+    struct queue_presence_slot slots[QUEUE_PRESENCE_SLOTS];
+    size_t at;
+    struct tg_mono slot_began;
+    uint64_t passed_sum, asked_sum; /* thousandths, fading */
+    uint64_t haste_permille;        /* speed of the watermark against the pace */
+};
+
 /* One sale. All sales of a process share its term: whoever is active is so for every sale. */
 struct queue_brain {
     struct tg_term *term;
@@ -199,6 +226,7 @@ struct queue_brain {
     struct tg_mono pace_heard;
     bool pace_known;
     struct queue_stock stock;
+    struct queue_presence presence;
     /* the board */
     struct queue_board told;
     struct tg_mono told_at;

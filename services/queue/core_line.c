@@ -29,6 +29,7 @@ void queue_line_reset(struct queue_brain *brain, struct tg_mono now)
     brain->moved = now;
     brain->credit_micro = 0;
     brain->ahead_micro = 0;
+    queue_presence_reset(&brain->presence, now);
     memset(&brain->stock, 0, sizeof brain->stock);
     memset(brain->edges, 0, sizeof brain->edges);
 }
@@ -192,6 +193,7 @@ void queue_line_presence(struct queue_brain *brain, struct tg_mono now,
     if (row != NULL) {
         hear_edge(row, now, event);
     }
+    queue_presence_asked(&brain->presence, event->presence.passes_asked);
     queue_line_index(brain, now, event->presence.index_end);
     queue_line_saw(brain, event->presence.board_watermark, event->presence.present_at_open,
                    event->presence.index_at_open);

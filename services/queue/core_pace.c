@@ -29,6 +29,11 @@ uint64_t queue_pace_now(const struct queue_brain *brain, struct tg_mono now)
     return fresh ? brain->pace_milli : 0;
 }
 
+uint64_t queue_speed_now(const struct queue_brain *brain, struct tg_mono now)
+{
+    return queue_pace_now(brain, now) * brain->presence.haste_permille / 1000;
+}
+
 bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now)
 {
     return brain->stock.known && now.ms - brain->stock.heard.ms <= QUEUE_STOCK_STALE_MS;
@@ -39,6 +44,7 @@ static void settle_ahead(struct queue_brain *brain, uint64_t free_before, uint64
 {
     uint64_t taken = free_before > free_now ? free_before - free_now : 0;
     brain->ahead_micro -= smaller(taken * MICRO, brain->ahead_micro);
+    queue_presence_taken(&brain->presence, taken);
 }
 
 void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
@@ -73,11 +79,13 @@ static void decay_ahead(struct queue_brain *brain, uint64_t passed_ms)
     brain->ahead_micro -= smaller(gone, brain->ahead_micro);
 }
 
-/* People who may still be let in for the units that are free. */
+/* People who may still be let in for the units that are free, and within the sale's cap. */
 static uint64_t room_ahead(const struct queue_brain *brain)
 {
     uint64_t limit = (brain->stock.free * QUEUE_AHEAD_PER_FREE + QUEUE_AHEAD_CONSTANT) * MICRO;
-    return limit > brain->ahead_micro ? (limit - brain->ahead_micro) / MICRO : 0;
+    uint64_t room = limit > brain->ahead_micro ? (limit - brain->ahead_micro) / MICRO : 0;
+    uint64_t inside = queue_presence_inside(brain);
+    return inside < brain->view.inside_max ? smaller(room, brain->view.inside_max - inside) : 0;
 }
 
 static bool may_move(const struct queue_brain *brain, struct tg_mono now)
@@ -132,11 +140,12 @@ void queue_watermark_move(struct queue_brain *brain, struct tg_mono now)
         passed < 0 ? 0 : (uint64_t)(passed > QUEUE_STEP_MS_MAX ? QUEUE_STEP_MS_MAX : passed);
     brain->moved = now;
     decay_ahead(brain, passed_ms);
+    queue_presence_tick(brain, now);
     if (!may_move(brain, now)) {
         brain->credit_micro = 0;
         return;
     }
-    brain->credit_micro += queue_pace_now(brain, now) * passed_ms;
+    brain->credit_micro += queue_speed_now(brain, now) * passed_ms;
     uint64_t due = brain->credit_micro / MICRO;
     walk_on(brain, due);
     uint64_t people = within_room(brain, due);
@@ -144,6 +153,7 @@ void queue_watermark_move(struct queue_brain *brain, struct tg_mono now)
      * free again. */
     brain->credit_micro = people < due ? 0 : brain->credit_micro - people * MICRO;
     uint64_t ghosts = queue_gap_within(brain, brain->watermark, brain->watermark + people);
-    brain->ahead_micro += (people - ghosts) * MICRO;
+    queue_presence_passed(&brain->presence, people - ghosts);
+    brain->ahead_micro += (people - ghosts) * MICRO * 1000 / brain->presence.haste_permille;
     brain->watermark += people;
 }

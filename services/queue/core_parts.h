@@ -27,12 +27,25 @@ void queue_pace_heard(struct queue_brain *brain, struct tg_mono now, uint64_t te
                       uint64_t pace_milli);
 void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
                        const struct queue_event *event);
+/* The pace in people who come. */
 uint64_t queue_pace_now(const struct queue_brain *brain, struct tg_mono now);
+/* The speed of the watermark: the pace, and faster for those who do not come. */
+uint64_t queue_speed_now(const struct queue_brain *brain, struct tg_mono now);
 bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now);
 /* core_pace.c: lets people through for the time since the last call. */
 void queue_watermark_move(struct queue_brain *brain, struct tg_mono now);
 /* core_pace.c: how many of the indexes [from, to) lie in the gap of this term. */
 uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64_t to);
+
+/* core_presence.c: the absent do not stall the line. People let through, people who asked for a
+ * pass, units that left the free ones; the tick judges every half second. */
+void queue_presence_reset(struct queue_presence *presence, struct tg_mono now);
+void queue_presence_passed(struct queue_presence *presence, uint64_t people);
+void queue_presence_asked(struct queue_presence *presence, uint64_t people);
+void queue_presence_taken(struct queue_presence *presence, uint64_t units);
+void queue_presence_tick(struct queue_brain *brain, struct tg_mono now);
+/* core_presence.c: live passes and held units, and those who will ask in a moment. */
+uint64_t queue_presence_inside(const struct queue_brain *brain);
 
 /* core_board.c: fills a board to publish if its time has come or its content changed in a way that
  * cannot wait. */

@@ -99,10 +99,12 @@ static void serve_leases(struct queue_service *service)
 
 static void on_tick(void *context, size_t index, const struct tg_brain_tick *tick)
 {
+    const struct queue_service *service = context;
     struct queue_event event = {.kind = QUEUE_TICK};
     event.tick.view.phase = tick->phase;
     event.tick.view.generation = tick->sale->generation;
     event.tick.view.opens_at = tick->sale->opens_at;
+    event.tick.view.inside_max = (uint64_t)service->settings.inside;
     event.tick.connected = tick->connected;
     event.tick.jitter_ms = tick->jitter_ms;
     feed(context, index, &event, NULL);

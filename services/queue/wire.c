@@ -29,7 +29,7 @@ enum tg_reason queue_wire_presence(const char *sale, const Tidegate__V1__Presenc
     const uint64_t numbers[] = {presence->index_end,       presence->tickets,
                                 presence->board_term,      presence->board_watermark,
                                 presence->present_at_open, presence->index_at_open,
-                                presence->arrivals};
+                                presence->arrivals,        presence->passes_asked};
     if (strcmp(presence->sale, sale) != 0 || !tg_instance_valid(presence->edge) ||
         !tg_counts_valid(numbers, sizeof numbers / sizeof numbers[0])) {
         return TG_REASON_MALFORMED;
@@ -40,6 +40,7 @@ enum tg_reason queue_wire_presence(const char *sale, const Tidegate__V1__Presenc
     out_event->presence.index_end = presence->index_end;
     out_event->presence.tickets = presence->tickets;
     out_event->presence.arrivals = presence->arrivals;
+    out_event->presence.passes_asked = presence->passes_asked;
     out_event->presence.board_term = presence->board_term;
     out_event->presence.board_watermark = presence->board_watermark;
     out_event->presence.present_at_open = presence->present_at_open;

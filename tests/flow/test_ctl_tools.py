@@ -129,7 +129,24 @@ def test_help_is_there_for_every_command(shop):
     listed = run(shop, "--help")
     assert listed.returncode == 0 and "sale resume SALE" in listed.stdout
     for command in ("sale apply", "sale plan", "sale show", "sale open", "sale pause", "sale resume", "sale rebuild", "sale close",
-                    "pace", "signal", "watch", "trace", "keys new", "token buyer"):
+                    "warm", "pace", "signal", "watch", "trace", "keys new", "token buyer"):
         done = run(shop, *command.split(), "--help")
         assert done.returncode == 0 and "Exit codes: 0 done" in done.stdout, command
     assert run(shop, "--version").stdout.startswith("tidegatectl ")
+
+
+def test_warm_says_ready_when_everything_is_there(shop):
+    name = shop.apply(opens_in=3600)
+    done = run(shop, "warm", name)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{name}: ready (1 edges)\n" and "boards     every edge has the queue's board" in done.stderr
+    assert json.loads(run(shop, "warm", name, "-o", "json").stdout) == {"sale": name, "ready": True, "missing": [], "edges": 1}
+    assert run(shop, "warm", "nobody").returncode == 1
+
+
+def test_warm_names_what_is_missing(own_shop):
+    name = own_shop.apply(opens_in=3600)
+    assert run(own_shop, "warm", name).returncode == 0
+    own_shop.stack.kill("admission")
+    done = run(own_shop, "warm", name, "--wait", "2s", "-o", "json")
+    assert done.returncode == 1 and json.loads(done.stdout)["missing"] == ["admission"]

@@ -48,6 +48,7 @@ static inline void bench_begin(struct queue_bench *bench, const char *instance)
     bench->view.phase = TG_PHASE_SCHEDULED;
     bench->view.generation = 1;
     bench->view.opens_at.ms = bench->now.wall.ms + 60000;
+    bench->view.inside_max = UINT64_MAX;
     bench->connected = true;
     bench->admission = true;
     bench->gate = true;

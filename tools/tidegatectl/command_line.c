@@ -60,6 +60,8 @@ static const struct argp_option signal_options[] = {
     {"valid", KEY_VALID, "TIME", 0, "Older than this it is unknown (30s)", 0},
     {"withdraw", KEY_WITHDRAW, NULL, 0, "Forget the signal", 0},
     {0}};
+static const struct argp_option warm_options[] = {
+    {"wait", KEY_WAIT, "TIME", 0, "Wait this long until everything is there (30s)", 0}, {0}};
 static const struct argp_option life_options[] = {
     {"life", KEY_LIFE, "TIME", 0, "How long it is valid (1h)", 0}, {0}};
 static const struct argp_option logs_options[] = {
@@ -91,6 +93,8 @@ static const struct command {
      "The same, then wait until the sale's gate is armed and proved"},
     {"incident report", "SALE", 1, 1, no_options, ctl_incident_report,
      "Why it is paused, what happened, who is affected and what to do"},
+    {"warm", "SALE", 1, 1, warm_options, ctl_warm,
+     "Wait until all a sale needs is in place; name what is not"},
     {"pace", "SALE [RATE]", 1, 2, pace_options, ctl_pace,
      "How fast people are let in and what sets it; RATE overrides it"},
     {"signal", "SALE NAME [VALUE]", 2, 3, signal_options, ctl_signal,

@@ -50,7 +50,7 @@ typedef enum ctl_exit ctl_run(const struct ctl_options *options,
 
 ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebuild, ctl_close,
     ctl_pace, ctl_pace_override, ctl_signal;
-ctl_run ctl_doctor, ctl_arm;
+ctl_run ctl_doctor, ctl_arm, ctl_warm;
 ctl_run ctl_incident_report;
 ctl_run ctl_watch, ctl_keys_new, ctl_token_buyer, ctl_trace;
 
