@@ -208,7 +208,7 @@ def run_fuzz(tally):
 
 def run_chaos(tally):
     """The kill column of the matrix: each daemon killed at each of its instants, in a sale of its own."""
-    if not build(tally, "chaos"):
+    if not tally.command("build chaos", ["tools/dev", "build", "chaos", "stack"]):
         return
     run_style(tally, [style.all_failpoints])
     begun = time.monotonic()
