@@ -240,7 +240,8 @@ static void test_problem_says_the_code_twice(void **state)
 
 static void test_templates(void **state)
 {
-    static const struct edge_page_value values[] = {{"sale", "a<b"}, {"empty", ""}};
+    static const struct edge_page_value named[] = {{"sale", "a<b"}, {"empty", ""}};
+    static const struct edge_page_values values = {.values = named, .count = 2};
     static const struct {
         const char *template, *text;
     } rows[] = {{"", ""},
@@ -253,7 +254,7 @@ static void test_templates(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char *text;
         size_t length;
-        assert_int_equal(edge_page_render(rows[i].template, values, 2, &text, &length), 0);
+        assert_int_equal(edge_page_render(rows[i].template, &values, &text, &length), 0);
         assert_string_equal(text, rows[i].text);
         assert_int_equal(length, strlen(rows[i].text));
         free(text);
