@@ -14,6 +14,7 @@ wanted() { # the packages of the sections up to and including the one asked for
 missing() {
     local package
     for package in $(wanted "$1"); do
+        [ "$package" = npm ] && command -v npm >/dev/null && continue # some packages of Node bring it
         dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' || echo "$package"
     done
 }

@@ -10,7 +10,7 @@ export async function open(world, { language = "en", script = true, storage = nu
     baseURL: world.base, locale: language, timezoneId: "Europe/Berlin", javaScriptEnabled: script, viewport: { width: 1024, height: 900 },
     ...options,
   });
-  context.setDefaultTimeout(15000);
+  context.setDefaultTimeout(45000);
   if (storage) {
     await context.addInitScript(([name, kept]) => {
       for (const [key, value] of Object.entries(kept)) sessionStorage.setItem(`tg.${name}.${key}`, value);
@@ -48,4 +48,4 @@ export async function reflows(page) {
   assert.ok(wide <= room, `${wide} px wide in a window of ${room}`);
 }
 
-export const state = (page, name, timeout = 20000) => page.waitForSelector(`body[data-state="${name}"]`, { timeout });
+export const state = (page, name, timeout = 45000) => page.waitForSelector(`body[data-state="${name}"]`, { timeout });

@@ -5,7 +5,9 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -94,13 +96,16 @@ def walk(shop, plan, only):
         json.dump(plan, handle)
     command = ["node", os.path.join(HERE, "main.mjs"), handle.name, *([only] if only else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        for line in process.stdout:
-            word, _, rest = line.rstrip("\n").partition(" ")
-            if word == "queue-down":  # the pages have been seen: now nobody gives places
-                shop.stack.kill("queue")
-            else:
-                yield word, rest
-    if process.returncode:
+        try:
+            for line in process.stdout:
+                word, _, rest = line.rstrip("\n").partition(" ")
+                if word == "queue-down":  # the pages have been seen: now nobody gives places
+                    shop.stack.kill("queue")
+                else:
+                    yield word, rest
+        finally:
+            process.terminate()
+    if process.returncode > 0:
         yield "FAIL", f"node ended with {process.returncode}"
 
 
@@ -117,6 +122,7 @@ def main():
     os.chmod(folder, 0o711)
     stack = Stack(os.path.join(folder, "run"), os.path.abspath(options.build), quiet=True)
     passed, failed, begun = 0, 0, time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the stack is stopped then too
     stack.start()
     try:
         shop = Shop(stack)
@@ -130,6 +136,12 @@ def main():
     finally:
         stack.stop()
         shutil.rmtree(folder, ignore_errors=True)
+    with open(os.path.join(ROOT, "docs", "pages.md"), encoding="utf-8") as handle:
+        promised = int(re.search(r"`, (\d+) of them", handle.read()).group(1))
+    taken = len(os.listdir(shots))
+    if not options.only and taken != promised:
+        failed += 1
+        print(f"FAIL screenshots: {taken} were taken, docs/pages.md promises {promised}")
     if passed == 0:
         failed += 1
         print("FAIL nothing was tested")

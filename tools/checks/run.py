@@ -206,6 +206,19 @@ def run_fuzz(tally):
     tally.part("fuzz", passed, failed, time.monotonic() - begun, done.stdout + done.stderr)
 
 
+def run_browser(tally):
+    """The waiting page in Chromium: every state and every journey counts. What is not installed fails."""
+    begun = time.monotonic()
+    done = subprocess.run(["tools/dev", "browser"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          errors="replace")
+    counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
+    passed, failed = map(int, counted.groups()) if counted else (0, 1)
+    if done.returncode and not failed:
+        failed = 1
+    faults = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("ok "))
+    tally.part("browser", passed, failed, time.monotonic() - begun, faults)
+
+
 def run_chaos(tally):
     """The kill column of the matrix: each daemon killed at each of its instants, in a sale of its own."""
     if not tally.command("build chaos", ["tools/dev", "build", "chaos", "stack"]):
@@ -246,10 +259,10 @@ def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
     parser.add_argument("parts", nargs="*", help="only these parts of test",
-                        choices=("unit", "asan", "check", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos", "chart", []))
+                        choices=("unit", "asan", "check", "model", "sim", "conformance", "mutants", "fuzz", "flow", "browser", "chaos", "chart", []))
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "sim", "conformance", "mutants", "fuzz", "flow", "chaos", "chart"]
+    parts = options.parts or ["check", "unit", "asan", "model", "sim", "conformance", "mutants", "fuzz", "flow", "browser", "chaos", "chart"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
@@ -258,7 +271,7 @@ def main():
     else:
         if "check" in parts:
             checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (not set(parts) <= {"model", "sim", "conformance", "mutants", "fuzz", "chaos", "chart"} and build(tally, "release")):
+        if "check" in parts or (not set(parts) <= {"model", "sim", "conformance", "mutants", "fuzz", "browser", "chaos", "chart"} and build(tally, "release")):
             if "unit" in parts:
                 run_unit(tally, "release")
         if "asan" in parts and build(tally, "asan"):
@@ -275,6 +288,8 @@ def main():
             run_fuzz(tally)
         if "flow" in parts:
             run_flow(tally, options.selection)
+        if "browser" in parts:
+            run_browser(tally)
         if "chaos" in parts:
             run_chaos(tally)
         if "chart" in parts:
