@@ -49,3 +49,12 @@ export async function reflows(page) {
 }
 
 export const state = (page, name, timeout = 45000) => page.waitForSelector(`body[data-state="${name}"]`, { timeout });
+
+/** Others take places until a new one has so many ahead: new places are behind the old ones, and the watermark only rises. */
+export async function crowd(world, sale, ahead) {
+  for (let position = 0; position < ahead;) {
+    const reply = await fetch(`${world.base}/sale/${sale}/ticket`);
+    assert.equal(reply.status, 200);
+    ({ position } = await reply.json());
+  }
+}

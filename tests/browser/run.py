@@ -84,7 +84,6 @@ def journeys(shop):
     domain = b"tidegate challenge key"
     secret = hashlib.blake2b(len(domain).to_bytes(8, "little") + domain, key=entrant).hexdigest()[:64]
     line = shop.sale(units=1, pace="1/s")
-    crowd(shop, line, 6)
     return {"line": line, "buyers": [shop.buyer().token, shop.buyer().token], "service": shop.service,
             "ticket": shop.sale(units=20, challenge="ticket"), "pass": shop.sale(units=20, challenge="pass"),
             "patience": shop.sale(units=20, challenge="ticket"), "secret": secret}

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { LANGUAGES, accessible, open, reflows, state } from "./page.mjs";
+import { LANGUAGES, accessible, crowd, open, reflows, state } from "./page.mjs";
 
 const states = JSON.parse(readFileSync(new URL("states.json", import.meta.url), "utf-8"));
 const words = Object.fromEntries(LANGUAGES.map((language) => [
@@ -16,15 +16,6 @@ const looks = [
 const forced = ["320-forced", { size: NARROW, colorScheme: "dark", forcedColors: "active", reducedMotion: "reduce" }];
 /** Which body the page has: some states are other words of one view. */
 const bodies = { near: "waiting", allHeld: "waiting" };
-
-/** The line is kept at a turn within the minute: new places are behind the old ones, and the watermark moves one a second. */
-async function comeNear(world, sale) {
-  for (let position = 0; position < 30;) {
-    const reply = await fetch(`${world.base}/sale/${sale}/ticket`);
-    assert.equal(reply.status, 200);
-    ({ position } = await reply.json());
-  }
-}
 
 async function hinder(name, page) {
   if (name === "trouble") await page.route("**/board", (route) => route.abort());
@@ -53,7 +44,7 @@ async function said(page, name, language, script) {
 
 async function see(world, name, language, script) {
   const { sale, keep } = world.states[name];
-  if (name === "near") await comeNear(world, sale);
+  if (name === "near") await crowd(world, sale, 30); // less than a minute at one a second
   const { page, close } = await open(world, { language, storage: script && keep, sale });
   try {
     await hinder(name, page);
