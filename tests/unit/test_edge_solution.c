@@ -26,7 +26,7 @@ static struct tg_challenge issued(void)
 {
     struct tg_challenge challenge = {.cost = 5,
                                      .key_prefix = "0",
-                                     .nonce = {1, 2, 3},
+                                     .nonce = {1, 2, 3, 4, 5, 6, 7, 8, 9},
                                      .salt = {4, 5, 6},
                                      .expires_at_s = NOW_S + 300,
                                      .patient_at_s = NOW_S + 20};
@@ -126,10 +126,13 @@ static void a_wrong_answer_spends_the_challenge(void **state)
     assert_int_equal(judge_for(&right, &scope, NOW_S), TG_REASON_CHALLENGE_SPENT);
 }
 
-static void an_easier_challenge_is_not_ours(void **state)
+static void a_changed_challenge_is_not_ours(void **state)
 {
     struct tg_challenge challenge = issued();
     struct edge_solution solution = solved(&challenge);
+    solution.challenge.expires_at_s += 300; /* solved rightly, and made to last */
+    assert_int_equal(judge_for(&solution, &scope, NOW_S), TG_REASON_CHALLENGE_INVALID);
+    solution = solved(&challenge);
     solution.challenge.cost = 1;
     assert_int_equal(judge_for(&solution, &scope, NOW_S), TG_REASON_CHALLENGE_INVALID);
 }
@@ -229,7 +232,7 @@ int main(void)
         cmocka_unit_test_setup(case_27_not_by_another_account_nor_for_another_sale, forget),
         cmocka_unit_test_setup(case_27_nothing_counts_after_its_end, forget),
         cmocka_unit_test_setup(a_wrong_answer_spends_the_challenge, forget),
-        cmocka_unit_test_setup(an_easier_challenge_is_not_ours, forget),
+        cmocka_unit_test_setup(a_changed_challenge_is_not_ours, forget),
         cmocka_unit_test_setup(patience_counts_as_work_and_once, forget),
         cmocka_unit_test(what_is_read_is_what_was_said),
         cmocka_unit_test(odd_spellings_are_refused),

@@ -261,9 +261,9 @@ function fillRules() {
     row.textContent = text;
     return row;
   }));
-  if (policy.order === "fifo") return;
+  if (policy.order === "fifo") return; // nothing is drawn
   const draw = Object.assign(document.createElement("a"), { href: `${base}/draw.json`, textContent: say("rule.check") });
-  $("rules").firstChild.nextSibling.append(" ", draw);
+  $("rules").children[rows.indexOf(say(`rule.${policy.order}`))].append(" ", draw);
 }
 
 // ---- What is done ----
