@@ -98,7 +98,7 @@ struct shown {
     const char *state;
     const char *order; /* NULL: of no sale */
     char number[24], position[24], estimate[24], minutes[24], remaining[24], patience[24];
-    char updated[TG_RFC3339_BYTES], automatic[24];
+    char updated[TG_RFC3339_BYTES], clock[9], automatic[24];
 };
 
 static void format_standing(const struct edge_place *place, struct shown *out)
@@ -120,7 +120,9 @@ static void format_numbers(const struct edge_request *request, struct shown *out
         tg_unsigned_format(request->view.sale->remaining_bucketed ? edge_bucket(free) : free,
                            out->remaining);
     }
-    if (tg_wall_format(request->now.wall, out->updated) != 0) {
+    if (tg_wall_format(request->now.wall, out->updated) == 0) {
+        memcpy(out->clock, strchr(out->updated, 'T') + 1, sizeof(out->clock) - 1); /* HH:MM:SS */
+    } else {
         out->updated[0] = '\0';
     }
     if (out->place != NULL) {
@@ -184,6 +186,7 @@ static int render_wait(const struct edge_request *request, const struct shown *s
         {"estimateMinutes", shown->minutes},
         {"remaining", shown->remaining},
         {"updated", shown->updated},
+        {"clock", shown->clock},
         {"patience", shown->patience},
         {"auto", shown->automatic},
     };
