@@ -271,7 +271,7 @@ async function smallVisit(world) {
 }
 
 /** After the queue is gone: takes what the edge still has in hand, until no place can be given. */
-async function noPlacesLeft(world) {
+async function drain(world) {
   const { sale } = world.states.trouble;
   for (let tries = 0; tries < 20000; tries++) {
     if ((await get(world, `/sale/${sale}/ticket`)).status === 503) return;
@@ -289,4 +289,4 @@ export const journeys = named({
   "challenge, unmodified widget": challengeByWidget, "challenge, twin": challengeByTwin, "the rule of the line": ruleOfTheLine,
   "one visit is small": smallVisit,
 });
-export const lastJourneys = named({ "no places left (trouble plain)": noPlacesLeft });
+export const noPlacesLeft = ["no places are left", drain];
