@@ -50,7 +50,7 @@ async function buyAndSoldOut(world) {
   const ahead = Number(await first.page.textContent("#ahead"));
   assert.ok(ahead >= 1 && ahead <= 13, `${ahead} ahead`);
   await second.page.goto(`/sale/${line}#buyer=${buyers[1]}`);
-  await state(first.page, "turn", 30000);
+  await state(first.page, "turn");
   await tabTo(first.page, "take");
   await first.page.keyboard.press("Enter");
   await state(first.page, "held");
@@ -58,7 +58,7 @@ async function buyAndSoldOut(world) {
   const order = await pay(world, await first.page.textContent("#reservation"));
   await state(first.page, "bought");
   assert.equal(await first.page.textContent("#order"), order);
-  await state(second.page, "sold_out", 30000);
+  await state(second.page, "sold_out");
   const heard = await first.page.evaluate("heard");
   assert.ok(heard.length >= 3 && heard.length <= 5, `milestones only: ${JSON.stringify(heard)}`);
   await first.close();
@@ -173,10 +173,10 @@ async function challengeByWorker(world) {
   const asked = [];
   page.on("request", (request) => asked.push(new URL(request.url()).pathname.split("/").at(-1)));
   await page.goto(`/sale/${world.journeys.ticket}#buyer=${world.journeys.buyers[0]}`);
-  await state(page, "turn", 30000);
+  await state(page, "turn");
   assert.equal(asked.filter((name) => name === "challenge").length, 1);
   await page.reload();
-  await state(page, "turn", 30000);
+  await state(page, "turn");
   assert.equal(asked.filter((name) => name === "challenge").length, 1, "once: the place is kept");
   await close();
 }
@@ -186,7 +186,7 @@ async function challengeBeforeThePass(world) {
   const sent = page.waitForRequest((request) => "x-challenge" in request.headers());
   await page.goto(`/sale/${world.journeys.pass}#buyer=${world.journeys.buyers[0]}`);
   assert.ok((await sent).url().endsWith("/ticket"));
-  await state(page, "turn", 30000);
+  await state(page, "turn");
   await page.click("#take");
   await state(page, "held");
   await close();
@@ -235,7 +235,7 @@ async function patience(world) {
   const { page, close } = await open(world, { script: false });
   await page.goto(`/sale/${world.journeys.patience}/wait?auto=10`);
   await state(page, "challenge");
-  await page.waitForSelector('body[data-state="waiting"], body[data-state="turn"]', { timeout: 60000 }); // it refreshes itself
+  await page.waitForSelector('body[data-state="waiting"], body[data-state="turn"]', { timeout: 150000 }); // it refreshes itself
   await close();
 }
 

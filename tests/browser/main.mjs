@@ -23,7 +23,7 @@ const deadline = setTimeout(() => {
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 const world = { ...plan, browser, packages, axe: readFileSync(`${plan.modules}/axe-core/axe.min.js`, "utf-8") };
 
-const late = () => new Promise((_, failed) => setTimeout(() => failed(new Error("not finished after 90 s")), 90000).unref());
+const late = () => new Promise((_, failed) => setTimeout(() => failed(new Error("not finished after 240 s")), 240000).unref());
 
 async function run([name, test]) {
   try {

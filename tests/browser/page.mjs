@@ -10,7 +10,7 @@ export async function open(world, { language = "en", script = true, storage = nu
     baseURL: world.base, locale: language, timezoneId: "Europe/Berlin", javaScriptEnabled: script, viewport: { width: 1024, height: 900 },
     ...options,
   });
-  context.setDefaultTimeout(45000);
+  context.setDefaultTimeout(90000);
   if (storage) {
     await context.addInitScript(([name, kept]) => {
       for (const [key, value] of Object.entries(kept)) sessionStorage.setItem(`tg.${name}.${key}`, value);
@@ -48,7 +48,7 @@ export async function reflows(page) {
   assert.ok(wide <= room, `${wide} px wide in a window of ${room}`);
 }
 
-export const state = (page, name, timeout = 45000) => page.waitForSelector(`body[data-state="${name}"]`, { timeout });
+export const state = (page, name, timeout = 90000) => page.waitForSelector(`body[data-state="${name}"]`, { timeout });
 
 /** Others take places until a new one has so many ahead: new places are behind the old ones, and the watermark only rises. */
 export async function crowd(world, sale, ahead) {

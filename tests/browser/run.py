@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "flow"))
 from shop import Shop, eventually  # noqa: E402  (needs the paths above)
 from stack import Stack  # noqa: E402
 
-LIMIT_S = 420
+LIMIT_S = 900
 
 
 def crowd(shop, sale, count):
