@@ -119,8 +119,8 @@ def run_cell(ground, point, action):
         judged(ground, sale, crowd, outcome)
         if outcome.hits == 0:
             outcome.why.append(f"{point} was never hit: nothing was shown")
-    except (Failed, NotSo, StackError, OSError) as fault:
-        outcome.why.append(re.sub(r"\s+", " ", str(fault))[:400])
+    except Exception as fault:  # whatever it is, it is this cell's failure and not the end of the others
+        outcome.why.append(re.sub(r"\s+", " ", f"{type(fault).__name__} {fault}")[:400])
         if crowd and crowd.poll() is None:
             crowd.kill()
             crowd.wait()

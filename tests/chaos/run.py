@@ -31,8 +31,8 @@ def line(outcome):
 class Board:
     """Collects the rows and prints each as it comes."""
 
-    def __init__(self, total):
-        self.total, self.rows, self.lock = total, [], threading.Lock()
+    def __init__(self):
+        self.rows, self.lock = [], threading.Lock()
         print(HEAD, flush=True)
 
     def add(self, outcome, began):
@@ -120,7 +120,7 @@ def main():
         print("tools/dev chaos: nothing has such a name; see --list", file=sys.stderr)
         return 2
     began = time.monotonic()
-    board = Board(len(names))
+    board = Board()
     run_matrix(cells, board, options)
     run_scenarios(chosen, board, options)
     passed = [row for row in board.rows if row.good]
