@@ -101,23 +101,15 @@ uint64_t invariant_units_tag(uint64_t tag, uint32_t item, uint32_t unit)
     return tag + (x ^ (x >> 31));
 }
 
-const struct invariant_entry *invariant_find(const struct invariant_entry *entries, size_t count,
-                                             const uint8_t id[INVARIANT_ID_BYTES])
+/* The entry of an id in a sorted array, NULL when absent; ids come in order, and `at` walks on. */
+static const struct invariant_entry *walk_to(const struct invariant_entry *entries, size_t count,
+                                             size_t *at, const uint8_t id[INVARIANT_ID_BYTES])
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const int direction = memcmp(entries[middle].id, id, INVARIANT_ID_BYTES);
-        if (direction == 0) {
-            return &entries[middle];
-        }
-        if (direction < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    int direction = -1;
+    while (*at < count && (direction = memcmp(entries[*at].id, id, INVARIANT_ID_BYTES)) < 0) {
+        (*at)++;
     }
-    return NULL;
+    return *at < count && direction == 0 ? &entries[*at] : NULL;
 }
 
 static void fail(struct invariant_judgement *judgement, enum invariant_check check,
@@ -359,9 +351,10 @@ static void check_done(const struct invariant_row *row, const struct invariant_e
 static void check_known(const struct invariant_facts *facts, struct invariant_judgement *judgement)
 {
     const uint32_t anywhere = INVARIANT_HELD | INVARIANT_SETTLED | INVARIANT_RELEASED;
+    size_t at_row = 0, at_unacked = 0;
     for (size_t i = 0; i < facts->row_count; i++) {
         const struct invariant_row *row = &facts->rows[i];
-        const struct invariant_entry *entry = invariant_find(facts->r2, facts->r2_count, row->id);
+        const struct invariant_entry *entry = walk_to(facts->r2, facts->r2_count, &at_row, row->id);
         if (!entry || !(entry->places & anywhere)) {
             fail(judgement, INVARIANT_CHECK_A, "recorded in the ledger, unknown to the gate",
                  row->id);
@@ -380,7 +373,7 @@ static void check_known(const struct invariant_facts *facts, struct invariant_ju
     for (size_t i = 0; i < facts->r1_count; i++) {
         const struct invariant_entry *entry = &facts->r1[i];
         if ((entry->places & INVARIANT_UNACKED) &&
-            !invariant_find(facts->r2, facts->r2_count, entry->id)) {
+            !walk_to(facts->r2, facts->r2_count, &at_unacked, entry->id)) {
             fail(judgement, INVARIANT_CHECK_A, "not acknowledged and no longer held", entry->id);
         }
     }
@@ -435,17 +428,20 @@ static bool claims_it(const struct invariant_entry *claim, const struct invarian
 static void check_claims(const struct invariant_facts *facts, struct invariant_judgement *judgement)
 {
     const uint32_t live = INVARIANT_HELD | INVARIANT_SETTLED;
+    size_t at_entry = 0, at_later = 0, at_claim = 0;
     for (size_t i = 0; i < facts->claim_count; i++) {
         const struct invariant_entry *claim = &facts->claims[i];
-        const struct invariant_entry *entry = invariant_find(facts->r2, facts->r2_count, claim->id);
+        const struct invariant_entry *entry =
+            walk_to(facts->r2, facts->r2_count, &at_entry, claim->id);
         if (!(claim->places & INVARIANT_GARBLED) && (!entry || !claims_it(claim, entry))) {
             fail(judgement, INVARIANT_CHECK_L, "a buyer's row names what is not his", claim->id);
         }
     }
     for (size_t i = 0; i < facts->r1_count; i++) {
         const struct invariant_entry *entry = &facts->r1[i];
-        const struct invariant_entry *later = invariant_find(facts->r2, facts->r2_count, entry->id);
-        const bool named = invariant_find(facts->claims, facts->claim_count, entry->id) != NULL;
+        const struct invariant_entry *later =
+            walk_to(facts->r2, facts->r2_count, &at_later, entry->id);
+        const bool named = walk_to(facts->claims, facts->claim_count, &at_claim, entry->id) != NULL;
         if ((entry->places & INVARIANT_RELEASED) && named) {
             fail(judgement, INVARIANT_CHECK_L, "given back, and still in a buyer's row", entry->id);
         } else if ((entry->places & live) && later && (later->places & live) && !named) {

@@ -198,8 +198,4 @@ uint64_t invariant_units_tag(uint64_t tag, uint32_t item, uint32_t unit);
 /* The judgement of a round. Linear in the arrays, plus sorting the holdings twice. */
 void invariant_judge(struct invariant_facts *facts, struct invariant_judgement *out_judgement);
 
-/* The entry or row of an id in a folded array, NULL when absent. log n. */
-const struct invariant_entry *invariant_find(const struct invariant_entry *entries, size_t count,
-                                             const uint8_t id[INVARIANT_ID_BYTES]);
-
 #endif
