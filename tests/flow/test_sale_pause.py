@@ -87,7 +87,7 @@ def test_a_pause_outlives_a_restart(own_shop, daemon):
     shop.stack.start_daemon(daemon)
     until = time.monotonic() + 4
     while time.monotonic() < until:
-        assert buyer.reserve(sale, admission).status == 503
+        assert buyer.reserve(sale, admission).status in (503, 429)  # whoever asks this often is told so as well
     assert shop.state(sale) == "paused"
     shop.stack.ctl("sale", "resume", sale, "--wait", "15s")
     eventually(lambda: buyer.reserve(sale, admission).status == 201, 10, "sold after the resume")
