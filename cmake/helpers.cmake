@@ -14,7 +14,7 @@ endfunction()
 # tidegate_unit_test(NAME SOURCE LINK...): a cmocka program, run by ctest; CMOCKA_TEST_FILTER=name runs one test of it.
 function(tidegate_unit_test name source)
     add_executable(${name} ${source} ${CMAKE_SOURCE_DIR}/tests/unit/named_test.c)
-    target_link_libraries(${name} PRIVATE ${ARGN} tidegate_pure tidegate_options PkgConfig::CMOCKA)
+    target_link_libraries(${name} PRIVATE ${ARGN} tidegate_pure tidegate_options PkgConfig::CMOCKA m)
     add_test(NAME ${name} COMMAND ${name})
 endfunction()
 

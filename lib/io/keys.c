@@ -461,3 +461,11 @@ int tg_keys_new(const char *folder)
     }
     return error;
 }
+
+int tg_keys_draw_new(const char *folder, const char *sale, uint8_t out_secret[TG_KEY_BYTES])
+{
+    char name[sizeof("draw-") + TG_MAX_SALE_NAME_BYTES];
+    (void)snprintf(name, sizeof(name), "draw-%s", sale);
+    tg_random(out_secret, TG_KEY_BYTES);
+    return write_key(folder, name, "", out_secret, out_secret);
+}

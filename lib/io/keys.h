@@ -42,4 +42,9 @@ void tg_keys_service_hash(const char *text, size_t length, uint8_t out_hash[TG_K
  * and tests. */
 TG_MUST_CHECK int tg_keys_new(const char *folder);
 
+/* The secret of a sale's draw: "draw-SALE", read with tg_keys_secret. Refuses to overwrite: a
+ * commitment made from it may be published. */
+TG_MUST_CHECK int tg_keys_draw_new(const char *folder, const char *sale,
+                                   uint8_t out_secret[TG_KEY_BYTES]);
+
 #endif

@@ -88,6 +88,34 @@ static void check_pace(struct fault *fault, const Tidegate__V1__SaleDefinition *
                       definition->pace_min_milli, definition->pace_max_milli);
 }
 
+static bool text_plain(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text < 0x20 || *text > 0x7e) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_policy(struct fault *fault, const Tidegate__V1__SaleDefinition *definition)
+{
+    enum tg_order order;
+    if (!tg_order_parse(definition->order, &order)) {
+        say(fault, "policy.order must be fifo, random or lottery");
+    } else if (order == TG_ORDER_FIFO) {
+        if (definition->commitment.len != 0 || definition->beacon[0] != '\0') {
+            say(fault, "policy.commitment and policy.beacon are of a draw; the order is fifo");
+        }
+    } else if (definition->commitment.len != TG_DRAW_BYTES) {
+        say(fault, "policy.commitment must be sha256: and 64 hex digits (tidegatectl draw new)");
+    }
+    if (strlen(definition->beacon) > TG_MAX_BEACON_NAME_BYTES || !text_plain(definition->beacon)) {
+        say(fault, "policy.beacon must be at most %d printable characters",
+            TG_MAX_BEACON_NAME_BYTES);
+    }
+}
+
 int tg_definition_check(const Tidegate__V1__SaleDefinition *definition, char *out_fault,
                         size_t capacity)
 {
@@ -104,9 +132,7 @@ int tg_definition_check(const Tidegate__V1__SaleDefinition *definition, char *ou
         check_item(&fault, definition, i);
     }
     in_range(&fault, "opensAt (Unix ms)", definition->opens_at_ms, 0, OPENS_AT_MS_MAX);
-    if (strcmp(definition->order, "fifo") != 0) {
-        say(&fault, "policy.order must be fifo");
-    }
+    check_policy(&fault, definition);
     in_range(&fault, "limits.perBuyer", definition->limit_per_buyer, 1, TG_MAX_BUYER_LIMIT);
     in_range(&fault, "limits.holdFor (ms)", definition->hold_ms, HOLD_MS_MIN, HOLD_MS_MAX);
     in_range(&fault, "limits.grace (ms)", definition->grace_ms, 0, GRACE_MS_MAX);
@@ -151,6 +177,8 @@ void tg_definition_digest(const Tidegate__V1__SaleDefinition *definition,
     tg_mac_number(&mac, definition->remaining_bucketed);
     tg_mac_number(&mac, definition->shards);
     tg_mac_number(&mac, definition->challenge);
+    tg_mac_field(&mac, definition->commitment.data, definition->commitment.len);
+    tg_mac_text(&mac, definition->beacon);
     tg_mac_end(&mac, out_digest, TG_DIGEST_BYTES);
 }
 
@@ -171,7 +199,12 @@ void tg_definition_read(const Tidegate__V1__SaleDefinition *definition, struct t
         read_item(definition->items[i], &sale->items[i]);
     }
     sale->opens_at = (struct tg_wall){definition->opens_at_ms};
-    sale->random = strcmp(definition->order, "fifo") != 0;
+    (void)tg_order_parse(definition->order, &sale->order);
+    memset(sale->commitment, 0, sizeof(sale->commitment));
+    if (definition->commitment.len > 0) {
+        memcpy(sale->commitment, definition->commitment.data, sizeof(sale->commitment));
+    }
+    memcpy(sale->beacon, definition->beacon, strlen(definition->beacon) + 1);
     sale->limit_per_buyer = definition->limit_per_buyer;
     sale->hold_ms = definition->hold_ms;
     sale->grace_ms = definition->grace_ms;

@@ -34,11 +34,48 @@ static bool pause_id_valid(const char *id)
     return tg_base32_id_decode(id, strlen(id), bytes) == 0;
 }
 
+static bool length_is(const ProtobufCBinaryData *bytes, size_t length)
+{
+    return bytes->len == 0 || bytes->len == length;
+}
+
+static bool draw_valid(const Tidegate__V1__Draw *draw)
+{
+    return draw == NULL ||
+           (length_is(&draw->root, TG_DRAW_BYTES) && length_is(&draw->secret, TG_DRAW_BYTES) &&
+            length_is(&draw->seed, TG_DRAW_BYTES) && draw->beacon.len <= TG_BEACON_BYTES &&
+            draw->count <= TG_MAX_ROSTER_ENTRANTS && draw->index_at_open <= INT64_MAX);
+}
+
+static void take_bytes(uint8_t *out_bytes, const ProtobufCBinaryData *from)
+{
+    if (from->len > 0) {
+        memcpy(out_bytes, from->data, from->len);
+    }
+}
+
+static void take_draw(struct tg_draw *out, const Tidegate__V1__Draw *draw)
+{
+    memset(out, 0, sizeof(*out));
+    if (draw == NULL || !draw->frozen || draw->root.len == 0) {
+        return;
+    }
+    out->frozen = true;
+    out->count = draw->count;
+    out->index_at_open = draw->index_at_open;
+    out->revealed = draw->seed.len > 0 && draw->secret.len > 0;
+    out->beacon_length = (uint8_t)draw->beacon.len;
+    take_bytes(out->root, &draw->root);
+    take_bytes(out->beacon, &draw->beacon);
+    take_bytes(out->secret, &draw->secret);
+    take_bytes(out->seed, &draw->seed);
+}
+
 static bool well_formed(const Tidegate__V1__SaleState *state)
 {
     if (phase_of(state->phase) == TG_PHASE_UNKNOWN || state->generation == 0 ||
         state->n_pauses > TG_MAX_PAUSES || state->n_lifted > TG_MAX_LIFTED ||
-        state->definition_digest.len != TG_DIGEST_BYTES ||
+        state->definition_digest.len != TG_DIGEST_BYTES || !draw_valid(state->draw) ||
         strlen(state->run_id) >= sizeof(((struct tg_sale *)0)->run_id) ||
         strlen(state->replication_id) >= sizeof(((struct tg_sale *)0)->replication_id)) {
         return false;
@@ -125,6 +162,8 @@ bool sales_state_take(struct sales_entry *entry, const Tidegate__V1__SaleState *
     sale->last_clean = (struct tg_wall){state->last_clean_ms};
     sale->clean_rounds = state->clean_rounds;
     sale->pace_milli = state->pace_milli;
+    sale->opened = state->opened;
+    take_draw(&sale->draw, state->draw);
     sale->heard = now;
     take_pauses(sale, state);
     memcpy(entry->announced_digest, state->definition_digest.data, TG_DIGEST_BYTES);

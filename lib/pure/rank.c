@@ -36,7 +36,10 @@ bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, cons
         *out_rank = (uint64_t)(product >> 64);
         return true;
     }
-    /* An index leased before the opening may be given after it: such a late one joins the end of
+    if (board->lottery) {
+        return false;
+    }
+    /* Indexes leased before the opening die at it; one that was given all the same joins the end of
      * the early ones. */
     uint64_t after = index > board->index_at_open ? index - board->index_at_open : 0;
     if (__builtin_add_overflow(board->present_at_open, after, out_rank)) {

@@ -11,6 +11,7 @@
 
 struct tg_board_view { /* the numbers of a board that ranks depend on */
     bool random;       /* policy random or lottery */
+    bool lottery;      /* only who registered before the opening has a rank */
     bool revealed;     /* seed is known */
     uint64_t watermark;
     uint64_t present_at_open;
@@ -24,7 +25,7 @@ struct tg_board_view { /* the numbers of a board that ranks depend on */
 uint64_t tg_score(const uint8_t seed[32], const char entrant[TG_ENTRANT_LENGTH + 1]);
 
 /* fifo: index. random: early -> floor(score x present / 2^64), later -> present + index -
- * index_at_open. False when the rank is not decided yet (seed not revealed). */
+ * index_at_open. False when there is no rank: seed not revealed, or a late one under lottery. */
 bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, const char *entrant,
              uint64_t *out_rank);
 

@@ -9,6 +9,25 @@ const char *tg_challenge_before_name(uint32_t before)
     return names[before <= TG_CHALLENGE_PASS ? before : TG_CHALLENGE_NONE];
 }
 
+static const char *const orders[] = {
+    [TG_ORDER_FIFO] = "fifo", [TG_ORDER_RANDOM] = "random", [TG_ORDER_LOTTERY] = "lottery"};
+
+const char *tg_order_name(enum tg_order order)
+{
+    return orders[order];
+}
+
+bool tg_order_parse(const char *text, enum tg_order *out_order)
+{
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        if (strcmp(orders[i], text) == 0) {
+            *out_order = (enum tg_order)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 enum tg_phase tg_sale_phase(const struct tg_sale *sale, struct tg_mono now)
 {
     if (now.ms - sale->heard.ms > TG_MAX_STATE_STALE_MS) {

@@ -5,6 +5,7 @@
 #define TG_PURE_SALE_H
 
 #include "lib/pure/clock.h"
+#include "lib/pure/draw.h"
 #include "lib/pure/identity.h"
 #include "lib/pure/limit.h"
 #include "lib/pure/reason.h"
@@ -26,6 +27,14 @@ enum tg_challenge_before { TG_CHALLENGE_NONE, TG_CHALLENGE_TICKET, TG_CHALLENGE_
 /* "none", "ticket", "pass"; "none" for anything else. */
 const char *tg_challenge_before_name(uint32_t before);
 
+/* How people are ordered. */
+enum tg_order { TG_ORDER_FIFO, TG_ORDER_RANDOM, TG_ORDER_LOTTERY };
+
+/* "fifo", "random", "lottery". */
+const char *tg_order_name(enum tg_order order);
+/* False for any other text. */
+bool tg_order_parse(const char *text, enum tg_order *out_order);
+
 struct tg_item {
     char sku[TG_MAX_SKU_BYTES + 1];
     uint32_t units;
@@ -46,7 +55,9 @@ struct tg_sale {
     uint32_t item_count;
     struct tg_item items[TG_MAX_ITEMS_PER_SALE];
     struct tg_wall opens_at;
-    bool random; /* policy: random or lottery; false = fifo */
+    enum tg_order order;
+    uint8_t commitment[TG_DRAW_BYTES];         /* of a draw's secret */
+    char beacon[TG_MAX_BEACON_NAME_BYTES + 1]; /* of a draw; "" = none */
     uint32_t limit_per_buyer;
     int64_t hold_ms, grace_ms, extend_ms;
     uint32_t extensions_max;
@@ -68,6 +79,8 @@ struct tg_sale {
     struct tg_wall last_clean;
     uint32_t clean_rounds;
     uint64_t pace_milli; /* operator's, 0 = start */
+    bool opened;         /* has been open */
+    struct tg_draw draw;
     /* own */
     struct tg_mono heard; /* when state was last heard */
     uint32_t
@@ -82,6 +95,12 @@ enum tg_phase tg_sale_phase(const struct tg_sale *sale, struct tg_mono now);
 
 /* As much of a cause as fits, never cut within a character. `cause` need not be terminated. */
 void tg_sale_cause(struct tg_pause *pause, const char *cause, size_t length);
+
+/* Who comes before the opening is drawn, not lined up. */
+static inline bool tg_sale_draws(const struct tg_sale *sale)
+{
+    return sale->order != TG_ORDER_FIFO;
+}
 
 /* Honour a pause at once; idempotent by id. TG_ERR_FULL when too many. */
 TG_MUST_CHECK int tg_sale_pause(struct tg_sale *sale, const char *id, const char *cause);

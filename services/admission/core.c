@@ -59,8 +59,6 @@ static void hear_board(struct admission_brain *brain, struct tg_mono now,
     brain->board.known = true;
     brain->board.term = event->board.term;
     brain->board.heard = now;
-    brain->board.present_at_open = event->board.present_at_open;
-    brain->board.index_at_open = event->board.index_at_open;
     if (event->board.watermark > brain->board.watermark) {
         brain->board.watermark = event->board.watermark;
     }

@@ -38,14 +38,16 @@ struct admission_now {
 struct admission_view {
     enum tg_phase phase; /* tg_sale_phase: stale or paused is PAUSED */
     uint64_t generation;
-    bool random;
+    enum tg_order order;
+    struct tg_draw draw;
     struct admission_bounds bounds;
 };
 
 struct admission_keys {
     struct tg_key_ring tickets;
     struct tg_sign_key sign;
-    uint8_t mac[TG_KEY_BYTES]; /* of the jti, shared with reserve only */
+    uint8_t mac[TG_KEY_BYTES];     /* of the jti, shared with reserve only */
+    uint8_t entrant[TG_KEY_BYTES]; /* of a draw's entrants, shared with the edges */
 };
 
 enum admission_event_kind {
@@ -77,8 +79,6 @@ struct admission_event {
             uint64_t generation;
             uint64_t term;
             uint64_t watermark;
-            uint64_t present_at_open;
-            uint64_t index_at_open;
         } board;
         struct {
             uint64_t term;
@@ -128,8 +128,6 @@ struct admission_brain {
         bool known;
         uint64_t term;
         uint64_t watermark;
-        uint64_t present_at_open;
-        uint64_t index_at_open;
         struct tg_mono heard;
     } board;
     struct {

@@ -43,17 +43,24 @@ static enum tg_reason phase_fault(enum tg_phase phase)
 }
 
 static enum tg_reason turn_fault(const struct admission_brain *brain, struct tg_mono now,
-                                 bool random, const struct tg_ticket *ticket)
+                                 const struct admission_view *view, const struct tg_ticket *ticket)
 {
     if (!brain->board.known || now.ms - brain->board.heard.ms > ADMISSION_BOARD_STALE_MS) {
         return TG_REASON_TRY_AGAIN;
     }
-    const struct tg_board_view board = {.random = random,
-                                        .watermark = brain->board.watermark,
-                                        .present_at_open = brain->board.present_at_open,
-                                        .index_at_open = brain->board.index_at_open};
+    struct tg_board_view board = {.random = view->order != TG_ORDER_FIFO,
+                                  .lottery = view->order == TG_ORDER_LOTTERY,
+                                  .revealed = view->draw.revealed,
+                                  .watermark = brain->board.watermark,
+                                  .present_at_open = view->draw.count,
+                                  .index_at_open = view->draw.index_at_open};
+    char entrant[TG_ENTRANT_LENGTH + 1] = "";
     uint64_t rank;
-    if (!tg_rank(&board, ticket->index, ticket->early, "", &rank)) {
+    if (board.random) {
+        memcpy(board.seed, view->draw.seed, sizeof board.seed);
+        tg_entrant(brain->keys->entrant, brain->sale, ticket->generation, &ticket->holder, entrant);
+    }
+    if (!tg_rank(&board, ticket->index, ticket->early, entrant, &rank)) {
         return TG_REASON_WAITING; /* the draw has not been revealed */
     }
     return rank < brain->board.watermark ? TG_REASON_NONE : TG_REASON_WAITING;
@@ -68,7 +75,10 @@ static void sign(const struct admission_brain *brain, struct tg_wall now,
                            .window = (uint64_t)now.ms / TG_MAX_PASS_WINDOW_MS};
     memcpy(pass.sale, brain->sale, sizeof pass.sale);
     memcpy(pass.user, ask->ask.user, ask->ask.user_length);
-    tg_place(brain->sale, ticket->generation, &ticket->holder, ticket->index, pass.place);
+    /* whoever was drawn has one place, on whatever device and with however many tickets */
+    bool drawn = ask->ask.view.order != TG_ORDER_FIFO && ticket->early;
+    tg_place(brain->sale, ticket->generation, &ticket->holder, drawn ? 0 : ticket->index,
+             pass.place);
     tg_jti(brain->keys->mac, brain->sale, pass.generation, pass.place, pass.user, pass.user_length,
            pass.window, pass.jti);
     tg_pass_sign(&brain->keys->sign, &pass, out_answer->pass);
@@ -92,7 +102,7 @@ void admission_judge(const struct admission_brain *brain, struct admission_now n
         out_answer->reason = phase_fault(ask->ask.view.phase);
     }
     if (out_answer->reason == TG_REASON_NONE) {
-        out_answer->reason = turn_fault(brain, now.mono, ask->ask.view.random, &ticket);
+        out_answer->reason = turn_fault(brain, now.mono, &ask->ask.view, &ticket);
     }
     if (out_answer->reason == TG_REASON_NONE) {
         sign(brain, now.wall, ask, &ticket, out_answer);

@@ -14,7 +14,8 @@ static struct admission_view view_of(const struct admission_service *service, si
 {
     return (struct admission_view){.phase = tg_sale_phase(sale, tg_now_mono()),
                                    .generation = sale->generation,
-                                   .random = sale->random,
+                                   .order = sale->order,
+                                   .draw = sale->draw,
                                    .bounds = {.operator_milli = sale->pace_milli,
                                               .start_milli = sale->pace_start_milli,
                                               .min_milli = sale->pace_min_milli,
@@ -215,6 +216,9 @@ static int read_keys(struct admission_service *service)
     int error = tg_keys_ring(service->settings.keys, "ticket", &service->keys.tickets);
     if (error == 0) {
         error = tg_keys_sign(service->settings.keys, "pass", &service->keys.sign);
+    }
+    if (error == 0) {
+        error = tg_keys_secret(service->settings.keys, "entrant", service->keys.entrant);
     }
     return error != 0 ? error
                       : tg_keys_secret(service->settings.keys, "pass-mac", service->keys.mac);

@@ -39,16 +39,13 @@ enum tg_reason admission_wire_board(const char *sale, const Tidegate__V1__Board 
                                     struct admission_event *out_event)
 {
     if (strcmp(board->sale, sale) != 0 || board->term > TG_COUNT_MAX ||
-        board->watermark > TG_COUNT_MAX || board->present_at_open > TG_COUNT_MAX ||
-        board->index_at_open > TG_COUNT_MAX) {
+        board->watermark > TG_COUNT_MAX) {
         return TG_REASON_MALFORMED;
     }
     out_event->kind = ADMISSION_BOARD;
     out_event->board.generation = board->generation;
     out_event->board.term = board->term;
     out_event->board.watermark = board->watermark;
-    out_event->board.present_at_open = board->present_at_open;
-    out_event->board.index_at_open = board->index_at_open;
     return TG_REASON_NONE;
 }
 

@@ -60,8 +60,9 @@ static void write_content(const struct edge_request *request, enum edge_state st
     enum tg_reason notice = notice_of(request, state);
     edge_write(writer, "{\"state\":\"");
     edge_write(writer, edge_state_name(state));
-    edge_write(writer, sale->random ? "\",\"policy\":\"random\",\"opensAt\":"
-                                    : "\",\"policy\":\"fifo\",\"opensAt\":");
+    edge_write(writer, "\",\"policy\":\"");
+    edge_write(writer, tg_order_name(sale->order));
+    edge_write(writer, "\",\"opensAt\":");
     edge_write_time(writer, sale->opens_at);
     write_field(writer, "watermark", board->view.watermark);
     write_field(writer, "presentAtOpen", board->view.present_at_open);

@@ -85,7 +85,7 @@ static enum tg_reason ticket_allowed(const struct edge_request *request,
                                      const struct edge_caller *caller)
 {
     bool refused = caller->kind == EDGE_CALLER_REFUSED || caller->kind == EDGE_CALLER_SERVICE ||
-                   (request->sale->sale->random && caller->kind != EDGE_CALLER_BUYER);
+                   (tg_sale_draws(request->sale->sale) && caller->kind != EDGE_CALLER_BUYER);
     return refused ? TG_REASON_SIGN_IN_REQUIRED : TG_REASON_NONE;
 }
 

@@ -171,9 +171,13 @@ struct edge_refusal edge_refuse(const struct edge_view *view, struct edge_now no
     return refuse_person(signed_in, pass);
 }
 
-bool edge_early(const struct tg_sale *sale, struct edge_now now)
+enum edge_arrival edge_arrival(const struct tg_sale *sale, struct edge_now now)
 {
-    return sale->phase == TG_PHASE_SCHEDULED || now.wall.ms < sale->opens_at.ms;
+    if (sale->opened) {
+        return EDGE_ARRIVAL_LATE;
+    }
+    return now.mono.ms - sale->heard.ms > TG_MAX_STATE_STALE_MS ? EDGE_ARRIVAL_UNSURE
+                                                                : EDGE_ARRIVAL_EARLY;
 }
 
 void edge_stand(const struct edge_view *view, struct edge_now now, uint64_t index, bool early,
@@ -233,6 +237,15 @@ void edge_lease_follow(struct edge_lease *lease, uint64_t generation)
     }
     *lease = (struct edge_lease){.generation = generation, .size = EDGE_LEASE_FIRST};
     lease->retry_at.ms = INT64_MIN;
+}
+
+void edge_lease_over(struct edge_lease *lease)
+{
+    if (!lease->over) {
+        lease->over = true;
+        lease->current = (struct edge_block){0};
+        lease->spare = (struct edge_block){0};
+    }
 }
 
 static uint64_t left(const struct edge_block *block)

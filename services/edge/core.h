@@ -85,8 +85,10 @@ struct edge_refusal edge_refuse(const struct edge_view *view, struct edge_now no
 /* Milliseconds until the opening by the edge's clock, at least 1000, at most an hour. */
 int64_t edge_opens_in_ms(const struct tg_sale *sale, struct edge_now now);
 
-/* A ticket taken now is an early one: the sale has not opened. */
-bool edge_early(const struct tg_sale *sale, struct edge_now now);
+/* What a new ticket is. UNSURE: no state of the ledger for TG_MAX_STATE_STALE_MS, so the sale may
+ * have opened: in a draw nobody is early by mistake. */
+enum edge_arrival { EDGE_ARRIVAL_EARLY, EDGE_ARRIVAL_LATE, EDGE_ARRIVAL_UNSURE };
+enum edge_arrival edge_arrival(const struct tg_sale *sale, struct edge_now now);
 
 /* Where somebody stands. */
 struct edge_standing {
@@ -120,6 +122,7 @@ struct edge_lease {
     struct edge_block current, spare;
     bool asked, asked_once;
     struct tg_mono asked_at, retry_at;
+    bool over;          /* only blocks granted after the opening count */
     uint32_t size;      /* of the next request */
     uint64_t index_end; /* exclusive end of the highest index ever leased or seen */
 };
@@ -127,6 +130,8 @@ struct edge_lease {
 void edge_lease_follow(struct edge_lease *lease, uint64_t generation);
 /* Whether an index is in hand. */
 bool edge_lease_has(const struct edge_lease *lease);
+/* A draw has opened: what was leased before dies. */
+void edge_lease_over(struct edge_lease *lease);
 /* False when no index is in hand. */
 bool edge_lease_take(struct edge_lease *lease, uint64_t *out_index);
 /* True when a block should be asked for now; the caller then calls edge_lease_ask. */

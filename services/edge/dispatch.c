@@ -67,6 +67,8 @@ static void run(struct edge_request *request)
         [EDGE_ROUTE_CHALLENGE] = edge_challenge,
         [EDGE_ROUTE_TICKET] = edge_ticket,
         [EDGE_ROUTE_STATUS] = edge_status,
+        [EDGE_ROUTE_DRAW] = edge_draw,
+        [EDGE_ROUTE_ROSTER] = edge_roster_part,
         [EDGE_ROUTE_JWKS] = edge_jwks,
         [EDGE_ROUTE_REASONS] = edge_reasons,
         [EDGE_ROUTE_RESERVE] = edge_reserve,

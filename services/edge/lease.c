@@ -71,7 +71,8 @@ static void on_lease_reply(void *context, uint64_t token, int status,
     bool granted =
         status == 0 &&
         edge_wire_lease((const Tidegate__V1__LeaseReply *)message, &grant) == TG_REASON_NONE &&
-        grant.reason == TG_REASON_NONE && grant.generation == sale->lease.generation;
+        grant.reason == TG_REASON_NONE && grant.generation == sale->lease.generation &&
+        (grant.opened || !sale->lease.over);
     if (granted) {
         edge_lease_granted(&sale->lease, grant.first, grant.count);
         unpark_granted(edge, sale, grant.count);
@@ -100,6 +101,9 @@ void edge_lease_tick(struct edge *edge)
     for (size_t i = 0; i < edge->table_count; i++) {
         struct edge_sale *sale = &edge->table[i];
         edge_lease_follow(&sale->lease, sale->sale->generation);
+        if (tg_sale_draws(sale->sale) && sale->sale->opened) {
+            edge_lease_over(&sale->lease);
+        }
         unpark_late(edge, sale);
         if (sale->sale->phase != TG_PHASE_CLOSED && edge_lease_wants(&sale->lease, edge_now())) {
             ask(edge, i);

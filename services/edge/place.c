@@ -21,7 +21,7 @@ static enum tg_reason new_holder(struct edge_request *request, const struct edge
         *out_holder = caller->user;
         return TG_REASON_NONE;
     }
-    if (request->sale->sale->random) {
+    if (tg_sale_draws(request->sale->sale)) {
         return TG_REASON_SIGN_IN_REQUIRED;
     }
     *out_holder = (struct tg_holder){.kind = TG_HOLDER_VISITOR, .length = VISITOR_BYTES};
@@ -33,6 +33,32 @@ static bool same_holder(const struct tg_holder *a, const struct tg_holder *b)
 {
     return a->kind == b->kind && a->length == b->length &&
            memcmp(a->bytes, b->bytes, a->length) == 0;
+}
+
+static bool entrant_of(const struct edge_request *request, const struct tg_ticket *ticket,
+                       uint8_t out_entrant[TG_ENTRANT_BYTES])
+{
+    char text[TG_ENTRANT_LENGTH + 1];
+    tg_entrant(request->edge->entrant, request->sale->name, ticket->generation, &ticket->holder,
+               text);
+    return tg_base32_id_decode(text, TG_ENTRANT_LENGTH, out_entrant) == 0;
+}
+
+/* A ticket of a draw. An early one is entered again, in case the edge that gave it died before it
+ * could. A late one of somebody who was in the draw is not kept: a better one is due. */
+static bool still_drawn(const struct edge_request *request, const struct edge_caller *caller,
+                        const struct tg_ticket *ticket)
+{
+    uint8_t entrant[TG_ENTRANT_BYTES];
+    if (!entrant_of(request, ticket, entrant)) {
+        return true;
+    }
+    if (edge_arrival(request->sale->sale, request->now) == EDGE_ARRIVAL_EARLY) {
+        (void)edge_roster_enter(request->sale, entrant);
+        return true;
+    }
+    return ticket->early || caller->kind != EDGE_CALLER_BUYER ||
+           !edge_roster_has(&request->sale->roster, entrant);
 }
 
 /* Takes the shown ticket if it is the caller's. False: a new one is due. */
@@ -57,9 +83,38 @@ static bool keep_shown(const struct edge_request *request, const struct edge_cal
         !same_holder(&place->ticket.holder, &caller->user)) {
         return false; /* somebody else's: a shared browser */
     }
+    if (tg_sale_draws(request->sale->sale) && !still_drawn(request, caller, &place->ticket)) {
+        return false;
+    }
     memcpy(place->text, shown->text, shown->length);
     place->text[shown->length] = '\0';
     return true;
+}
+
+/* Into the draw, for whoever comes before the opening; who was in it before gets that place back,
+ * on whatever device. */
+static enum tg_reason enter_draw(struct edge_request *request, struct tg_ticket *ticket)
+{
+    struct edge_sale *sale = request->sale;
+    uint8_t entrant[TG_ENTRANT_BYTES];
+    if (!entrant_of(request, ticket, entrant)) {
+        return TG_REASON_TRY_AGAIN;
+    }
+    switch (edge_arrival(sale->sale, request->now)) {
+    case EDGE_ARRIVAL_EARLY:
+        ticket->early = true;
+        return edge_roster_enter(sale, entrant) ? TG_REASON_NONE : TG_REASON_TRY_AGAIN;
+    case EDGE_ARRIVAL_UNSURE:
+        return TG_REASON_TRY_AGAIN;
+    case EDGE_ARRIVAL_LATE:
+        break;
+    }
+    ticket->early = edge_roster_has(&sale->roster, entrant);
+    if (ticket->early || sale->sale->order != TG_ORDER_LOTTERY) {
+        return TG_REASON_NONE;
+    }
+    return edge_roster_complete(&sale->roster) ? TG_REASON_REGISTRATION_CLOSED
+                                               : TG_REASON_TRY_AGAIN;
 }
 
 static enum tg_reason mint(struct edge_request *request, const struct edge_caller *caller,
@@ -68,15 +123,19 @@ static enum tg_reason mint(struct edge_request *request, const struct edge_calle
     struct edge_sale *sale = request->sale;
     uint8_t nonce[TG_TICKET_NONCE_BYTES];
     struct tg_ticket *ticket = &place->ticket;
-    *ticket = (struct tg_ticket){.generation = sale->sale->generation,
-                                 .arrived = request->now.wall,
-                                 .early = edge_early(sale->sale, request->now),
-                                 .lane = TG_LANE_LIVE};
+    *ticket =
+        (struct tg_ticket){.generation = sale->sale->generation,
+                           .arrived = request->now.wall,
+                           .early = edge_arrival(sale->sale, request->now) == EDGE_ARRIVAL_EARLY,
+                           .lane = TG_LANE_LIVE};
     memcpy(ticket->sale, sale->name, sizeof(ticket->sale));
     if (!edge_lease_has(&sale->lease)) {
         return TG_REASON_TRY_AGAIN; /* before a challenge is spent */
     }
     enum tg_reason reason = new_holder(request, caller, &ticket->holder);
+    if (reason == TG_REASON_NONE && tg_sale_draws(sale->sale)) {
+        reason = enter_draw(request, ticket);
+    }
     if (reason != TG_REASON_NONE || !edge_lease_take(&sale->lease, &ticket->index)) {
         return reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN;
     }

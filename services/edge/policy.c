@@ -45,6 +45,32 @@ static void write_limits(struct edge_writer *writer, const struct tg_sale *sale)
     edge_write(writer, "}");
 }
 
+static void write_order(struct edge_writer *writer, const struct tg_sale *sale)
+{
+    static const char *const places[] = {
+        [TG_ORDER_FIFO] =
+            "One ticket is one place, in the order of arrival. Another device without "
+            "sign-in has another place.",
+        [TG_ORDER_RANDOM] =
+            "Everybody who takes a ticket before the opening is drawn, once per account, on "
+            "whatever device; when, and how often, does not matter. Later arrivals follow in "
+            "their order.",
+        [TG_ORDER_LOTTERY] =
+            "Only who takes a ticket before the opening takes part, once per account, on whatever "
+            "device; when, and how often, does not matter."};
+    edge_write(writer, ",\"order\":");
+    edge_write_string(writer, tg_order_name(sale->order));
+    edge_write(writer, ",\"places\":");
+    edge_write_string(writer, places[sale->order]);
+    if (!tg_sale_draws(sale)) {
+        edge_write(writer, ",\"signIn\":\"pass\"");
+        return;
+    }
+    edge_write(writer, ",\"signIn\":\"ticket\",\"commitment\":");
+    edge_write_commitment(writer, sale);
+    edge_write(writer, ",\"draw\":\"draw.json\"");
+}
+
 void edge_policy(struct edge_request *request)
 {
     char text[EDGE_POLICY_BYTES];
@@ -57,8 +83,7 @@ void edge_policy(struct edge_request *request)
     edge_write_number(&writer, sale->generation);
     edge_write(&writer, ",\"opensAt\":");
     edge_write_time(&writer, sale->opens_at);
-    edge_write(&writer, sale->random ? ",\"order\":\"random\",\"signIn\":\"ticket\""
-                                     : ",\"order\":\"fifo\",\"signIn\":\"pass\"");
+    write_order(&writer, sale);
     edge_write(&writer, ",\"challenge\":");
     edge_write_string(&writer, tg_challenge_before_name(sale->challenge));
     write_items(&writer, sale);
@@ -67,9 +92,6 @@ void edge_policy(struct edge_request *request)
                                                  : ",\"show\":{\"remaining\":\"exact\"}");
     edge_write(&writer, ",\"position\":\"rank - watermark, never below 0; the wait is position / "
                         "pace x 1.25, rounded up\""
-                        ",\"places\":\"One ticket is one place. Another device without sign-in has "
-                        "another place. One "
-                        "buyer's limit holds over all places.\""
                         ",\"automation\":\"Programs may take part. Nobody is let in faster for "
                         "asking more often: the "
                         "order is that of the tickets.\"}");

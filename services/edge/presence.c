@@ -20,6 +20,7 @@ void edge_presence_tell(struct edge *edge, struct edge_sale *sale)
     message.index_at_open = sale->board.view.index_at_open;
     message.arrivals = sale->arrivals;
     message.passes_asked = sale->passes_asked;
+    message.early_over = edge_roster_over(sale);
     if (tg_bus_publish(tg_app_bus(edge->app), TG_MESSAGE_QUEUE_PRESENCE, sale->name,
                        &message.base) == 0) {
         sale->arrivals = 0;

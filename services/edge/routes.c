@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "services/edge/routes.h"
 
+#include "lib/pure/number.h"
+
 #include <string.h>
 
 enum { SEGMENTS_MAX = 4, SEGMENT_BYTES = TG_MAX_SALE_NAME_BYTES + 1 };
@@ -20,6 +22,8 @@ static const struct edge_route_row rows[EDGE_ROUTE_COUNT] = {
     [EDGE_ROUTE_CHALLENGE] = {"challenge", EDGE_ROLE_WAITING, false, true},
     [EDGE_ROUTE_TICKET] = {"ticket", EDGE_ROLE_WAITING, false, true},
     [EDGE_ROUTE_STATUS] = {"status", EDGE_ROLE_WAITING, false, true},
+    [EDGE_ROUTE_DRAW] = {"draw", EDGE_ROLE_WAITING, false, false},
+    [EDGE_ROUTE_ROSTER] = {"roster", EDGE_ROLE_WAITING, false, false},
     [EDGE_ROUTE_JWKS] = {"jwks", EDGE_ROLE_BOTH, false, false},
     [EDGE_ROUTE_REASONS] = {"reasons", EDGE_ROLE_BOTH, false, false},
     [EDGE_ROUTE_RESERVE] = {"reserve", EDGE_ROLE_CHECKOUT, true, true},
@@ -106,18 +110,29 @@ static enum edge_route find(const struct name_row *names, size_t count, const ch
     return EDGE_ROUTE_NONE;
 }
 
+static void route_part(const char *number, struct edge_target *out)
+{
+    uint64_t part;
+    if (tg_unsigned_parse(number, strlen(number), TG_MAX_ROSTER_ENTRANTS, &part) == 0) {
+        out->route = EDGE_ROUTE_ROSTER;
+        out->part = (uint32_t)part;
+    }
+}
+
 static void route_sale(const struct segments *segments, struct edge_target *out)
 {
     static const struct name_row names[] = {
         {"wait", EDGE_ROUTE_WAIT},           {"policy", EDGE_ROUTE_POLICY},
         {"board", EDGE_ROUTE_BOARD},         {"ticket", EDGE_ROUTE_TICKET},
         {"status", EDGE_ROUTE_STATUS},       {"reserve", EDGE_ROUTE_RESERVE},
-        {"challenge", EDGE_ROUTE_CHALLENGE},
+        {"challenge", EDGE_ROUTE_CHALLENGE}, {"draw.json", EDGE_ROUTE_DRAW},
     };
     if (segments->count == 2) {
         out->route = EDGE_ROUTE_PAGE;
     } else if (segments->count == 3) {
         out->route = find(names, sizeof(names) / sizeof(names[0]), segments->names[2]);
+    } else if (strcmp(segments->names[2], "roster") == 0) {
+        route_part(segments->names[3], out);
     }
     memcpy(out->sale, segments->names[1], sizeof(out->sale));
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum edge_route {
     EDGE_ROUTE_NONE,
@@ -21,6 +22,8 @@ enum edge_route {
     EDGE_ROUTE_CHALLENGE,
     EDGE_ROUTE_TICKET,
     EDGE_ROUTE_STATUS,
+    EDGE_ROUTE_DRAW,
+    EDGE_ROUTE_ROSTER,
     EDGE_ROUTE_JWKS,
     EDGE_ROUTE_REASONS,
     EDGE_ROUTE_RESERVE,
@@ -45,6 +48,7 @@ struct edge_target {
     enum edge_route route;
     char sale[TG_MAX_SALE_NAME_BYTES + 1];          /* routes of a sale */
     char file[TG_MAX_SALE_NAME_BYTES + 1];          /* EDGE_ROUTE_FILE: one plain name */
+    uint32_t part;                                  /* EDGE_ROUTE_ROSTER */
     char reservation[TG_RESERVATION_ID_LENGTH + 1]; /* "" when it cannot be one */
 };
 

@@ -86,6 +86,7 @@ static void on_sale(void *context, struct tg_sale *changed)
     follow(sale);
     if (edge->roles & EDGE_ROLE_WAITING) {
         edge_lease_tick(edge); /* the first to come should find an index */
+        edge_roster_tick(edge);
     }
 }
 
@@ -102,6 +103,7 @@ static const char *on_command(void *context, struct tg_sale *sale,
 static void on_lease_tick(void *context)
 {
     edge_lease_tick(context);
+    edge_roster_tick(context);
 }
 
 static int bad_setting(const char *name, const char *value, const char *expected)
@@ -309,6 +311,9 @@ void edge_stop(void *context)
     edge_page_free();
     free(edge->limits);
     edge->limits = NULL;
+    for (size_t i = 0; i < edge->table_count; i++) {
+        edge_roster_free(&edge->table[i].roster);
+    }
     free(edge->origin_text);
     edge->origin_text = NULL;
 }

@@ -14,6 +14,7 @@
 #include "lib/pure/pass.h"
 #include "lib/pure/rate.h"
 #include "services/edge/core.h"
+#include "services/edge/roster.h"
 #include "services/edge/routes.h"
 #include "services/edge/settings.h"
 
@@ -49,6 +50,7 @@ struct edge_sale {
     struct edge_board board;
     struct edge_lease lease;
     struct edge_parked parked;
+    struct edge_roster roster;
     struct edge_document document;
     struct tg_rush rush;   /* challenges */
     uint64_t tickets;      /* given since the start */
@@ -126,11 +128,16 @@ void edge_board_document(struct edge_request *request);
 void edge_challenge(struct edge_request *request);
 void edge_ticket(struct edge_request *request);
 void edge_status(struct edge_request *request);
+void edge_draw(struct edge_request *request);
+void edge_roster_part(struct edge_request *request);
 void edge_jwks(struct edge_request *request);
 void edge_reasons(struct edge_request *request);
 void edge_reserve(struct edge_request *request);
 void edge_reservation(struct edge_request *request); /* read, confirm, extend, cancel */
 
+/* draw.c: the commitment's value and what belongs to it, within an object. */
+struct edge_writer;
+void edge_write_commitment(struct edge_writer *writer, const struct tg_sale *sale);
 /* jwks.c */
 bool edge_jwks_prepare(struct edge *edge);
 /* lease.c: asks for blocks where the core wants some. */

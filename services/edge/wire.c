@@ -16,7 +16,9 @@ enum tg_reason edge_wire_board(const char *sale, const Tidegate__V1__Board *mess
         message->generation,      message->term,          message->version,    message->watermark,
         message->present_at_open, message->index_at_open, message->pace_milli, message->waiting,
         message->remaining,       message->held,          message->index_end};
-    if (strcmp(message->sale, sale) != 0 || !tg_instance_valid(message->instance) ||
+    enum tg_order order;
+    if (strcmp(message->sale, sale) != 0 || !tg_order_parse(message->policy, &order) ||
+        !tg_instance_valid(message->instance) ||
         !tg_counts_valid(numbers, sizeof(numbers) / sizeof(numbers[0])) ||
         (message->seed.len != 0 && message->seed.len != sizeof(out_board->view.seed))) {
         return TG_REASON_MALFORMED;
@@ -32,7 +34,8 @@ enum tg_reason edge_wire_board(const char *sale, const Tidegate__V1__Board *mess
                                .poll_seconds =
                                    message->poll_seconds < 60 ? message->poll_seconds : 60};
     memcpy(board.instance, message->instance, strlen(message->instance) + 1);
-    board.view = (struct tg_board_view){.random = strcmp(message->policy, "fifo") != 0,
+    board.view = (struct tg_board_view){.random = order != TG_ORDER_FIFO,
+                                        .lottery = order == TG_ORDER_LOTTERY,
                                         .revealed = message->seed.len > 0,
                                         .watermark = message->watermark,
                                         .present_at_open = message->present_at_open,
@@ -83,6 +86,7 @@ enum tg_reason edge_wire_lease(const Tidegate__V1__LeaseReply *reply, struct edg
     out_grant->generation = reply->generation;
     out_grant->first = reply->first;
     out_grant->count = reply->count;
+    out_grant->opened = reply->opened;
     bool granted = out_grant->reason == TG_REASON_NONE;
     if (granted &&
         (reply->count == 0 || reply->count > TG_MAX_LEASE_INDEXES || reply->first > TG_COUNT_MAX)) {

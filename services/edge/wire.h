@@ -21,6 +21,7 @@ enum tg_reason edge_wire_stock(const char *sale, const Tidegate__V1__Stock *mess
 /* Replies. MALFORMED where a reply contradicts its form: for the caller its outcome is unknown. A
  * reason nobody knows is MALFORMED too. */
 struct edge_grant {
+    bool opened;
     enum tg_reason reason; /* NONE: granted */
     uint64_t generation, first;
     uint32_t count;

@@ -17,6 +17,7 @@ struct ledger_pending {
     struct ledger_id id;             /* of the reservation, where there is one */
     enum ledger_verb verb;           /* of a request on one reservation */
     unsigned attempts;               /* of an append of the log */
+    enum ledger_draw_step drawing;   /* of a draw */
     uint32_t limit;                  /* of a page that was asked for */
     struct ledger_judgement *judged; /* heap: of a command, while its state is fetched */
 };

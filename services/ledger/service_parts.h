@@ -85,6 +85,7 @@ void ledger_on_obeyed(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_due(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_incident(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_snapshot(void *context, struct tg_bus_incoming *take_incoming);
+void ledger_on_draw(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_armed(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_append(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_read(void *context, struct tg_bus_incoming *take_incoming);
@@ -108,6 +109,7 @@ void ledger_incident_read(void *context, uint64_t token, int status,
                           const struct ledger_incident *page);
 void ledger_snapshot_read(void *context, uint64_t token, int status,
                           const struct ledger_snapshot *page);
+void ledger_drawn(void *context, uint64_t token, int status, const struct ledger_drawn *answer);
 void ledger_armed_known(void *context, uint64_t token, int status, enum tg_reason reason);
 void ledger_checked(void *context, uint64_t token, int status, enum tg_reason reason);
 void ledger_log_tail_known(void *context, uint64_t token, int status,

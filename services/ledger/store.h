@@ -165,6 +165,28 @@ struct ledger_log_page {
     uint8_t hashes[TG_MAX_PAGE][LEDGER_CHAIN_BYTES];
 };
 
+/* The roster of a draw and what was drawn. */
+enum ledger_draw_step {
+    LEDGER_ROSTER_APPEND,
+    LEDGER_ROSTER_READ,
+    LEDGER_DRAW_FREEZE,
+    LEDGER_DRAW_REVEAL
+};
+struct ledger_draw_ask {
+    enum ledger_draw_step step;
+    char sale[TG_MAX_SALE_NAME_BYTES + 1];
+    uint64_t generation, first;
+    uint32_t count; /* append: entrants, 1..TG_MAX_ROSTER_PAGE */
+    uint8_t entrants[TG_MAX_ROSTER_PAGE][TG_ENTRANT_BYTES];
+    struct tg_draw draw; /* freeze: count, index_at_open, root; reveal: secret, beacon, seed */
+};
+struct ledger_drawn {
+    enum tg_reason reason;
+    uint64_t stored; /* entrants in all */
+    uint32_t count;  /* read */
+    uint8_t entrants[TG_MAX_ROSTER_PAGE][TG_ENTRANT_BYTES];
+};
+
 /* A buyer's or the shop's word on one reservation. `service`: asked with the service credential,
  * else by the user. */
 enum ledger_verb { LEDGER_READ, LEDGER_CONFIRM, LEDGER_EXTEND, LEDGER_CANCEL };
@@ -209,7 +231,8 @@ enum ledger_command_kind {
     LEDGER_RESUME,
     LEDGER_REBUILD,
     LEDGER_CLOSE,
-    LEDGER_PACE
+    LEDGER_PACE,
+    LEDGER_BEACON
 };
 struct ledger_command {
     enum ledger_command_kind kind;
@@ -276,6 +299,7 @@ struct ledger_answers {
     void (*log_tail)(void *context, uint64_t token, int status, const struct ledger_log_tail *tail);
     void (*log_stored)(void *context, uint64_t token, int status, enum tg_reason reason,
                        uint64_t stored_sequence);
+    void (*drawn)(void *context, uint64_t token, int status, const struct ledger_drawn *answer);
     void (*reservation)(void *context, uint64_t token, int status,
                         const struct ledger_reservation *answer);
     void (*sales)(void *context, uint64_t token, int status, const struct ledger_sales *sales);
@@ -302,6 +326,7 @@ struct ledger_store {
     int (*check)(void *self, const struct ledger_check *ask, uint64_t token);
     int (*log_tail)(void *self, const struct ledger_log_place *place, uint64_t token);
     int (*log_append)(void *self, const struct ledger_log_page *page, uint64_t token);
+    int (*draw)(void *self, const struct ledger_draw_ask *ask, uint64_t token);
     int (*reservation)(void *self, const struct ledger_ask *ask, uint64_t token);
     int (*sales)(void *self, const char *after, const char *only,
                  uint64_t token); /* only "": all after `after` */

@@ -35,6 +35,7 @@ int store_memory_open(uint32_t reservations_max, const struct ledger_answers *an
                                         .due = memory_due,
                                         .snapshot = memory_snapshot,
                                         .incident = memory_incident,
+                                        .draw = memory_draw,
                                         .armed = memory_armed,
                                         .check = memory_check,
                                         .log_tail = memory_log_tail,
@@ -66,6 +67,9 @@ struct store_memory *store_memory_free(struct store_memory *store)
     free(store->commands);
     free(store->logs);
     free(store->checks);
+    for (uint32_t i = 0; i < store->sale_count; i++) {
+        free(store->sales[i].roster);
+    }
     free(store);
     return NULL;
 }

@@ -3,6 +3,7 @@
 #include "services/ledger/store_memory_parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum tg_reason unproved(const struct store_memory *store, const struct memory_sale *sale,
@@ -171,6 +172,33 @@ static enum tg_reason judge_pace(struct memory_sale *sale, const struct ledger_c
     return TG_REASON_NONE;
 }
 
+static enum tg_reason judge_beacon(struct memory_sale *sale, const struct ledger_command *command)
+{
+    struct tg_draw *draw = &sale->told.sale.draw;
+    uint8_t value[TG_BEACON_BYTES];
+    const size_t digits = strlen(command->cause), length = digits / 2;
+    if (sale->told.sale.beacon[0] == '\0') {
+        return TG_REASON_NOT_ALLOWED_NOW;
+    }
+    if (length < 1 || length > sizeof value ||
+        tg_hex_decode(command->cause, digits, value, length) != 0) {
+        return TG_REASON_MALFORMED;
+    }
+    if (!draw->frozen) {
+        return TG_REASON_NOT_ALLOWED_NOW;
+    }
+    if (draw->beacon_length > 0) {
+        return draw->beacon_length == length && memcmp(draw->beacon, value, length) == 0
+                   ? TG_REASON_NONE
+                   : TG_REASON_NOT_ALLOWED_NOW;
+    }
+    if (!command->plan) {
+        memcpy(draw->beacon, value, length);
+        draw->beacon_length = (uint8_t)length;
+    }
+    return TG_REASON_NONE;
+}
+
 static bool same_items(const struct tg_sale *a, const struct tg_sale *b)
 {
     bool same = a->item_count == b->item_count;
@@ -193,7 +221,9 @@ static bool same_frozen(const struct memory_sale *sale, const struct ledger_comm
            a->extensions_max == b->extensions_max && a->proof_every_ms == b->proof_every_ms &&
            a->proof_lease_ms == b->proof_lease_ms &&
            a->remaining_bucketed == b->remaining_bucketed && a->shards == b->shards &&
-           a->challenge == b->challenge;
+           a->challenge == b->challenge &&
+           memcmp(a->commitment, b->commitment, sizeof a->commitment) == 0 &&
+           strcmp(a->beacon, b->beacon) == 0;
 }
 
 static bool same_movable(const struct tg_sale *a, const struct tg_sale *b)
@@ -205,6 +235,7 @@ static bool same_movable(const struct tg_sale *a, const struct tg_sale *b)
 static void begin_generation(struct memory_sale *sale, const struct ledger_command *command)
 {
     const struct tg_sale before = sale->told.sale;
+    free(sale->roster);
     memset(sale, 0, sizeof *sale);
     sale->told.sale = command->definition;
     memcpy(sale->told.order, command->order, sizeof sale->told.order);
@@ -307,6 +338,8 @@ static enum tg_reason judge(struct store_memory *store, const struct ledger_comm
         return judge_close(sale, command);
     case LEDGER_PACE:
         return judge_pace(sale, command);
+    case LEDGER_BEACON:
+        return judge_beacon(sale, command);
     }
     return TG_REASON_MALFORMED;
 }

@@ -7,11 +7,19 @@
 
 enum memory_stage { MEMORY_SCHEDULED, MEMORY_OPEN, MEMORY_SOLD_OUT, MEMORY_CLOSED };
 
+struct memory_page { /* of a roster */
+    uint64_t first;
+    uint32_t count;
+    uint8_t entrants[TG_MAX_ROSTER_PAGE][TG_ENTRANT_BYTES];
+};
+
 struct memory_sale {
     struct ledger_sale told; /* definition and state; the phase is derived when it is told */
     enum memory_stage stage;
     bool opened;
     int64_t opened_ms;
+    uint32_t page_count, page_room;
+    struct memory_page *roster;
 };
 
 struct memory_reservation {
@@ -119,6 +127,7 @@ int memory_reservation(void *self, const struct ledger_ask *ask, uint64_t token)
 int memory_judge(void *self, const struct ledger_command *command, uint64_t token);
 int memory_sales(void *self, const char *after, const char *only, uint64_t token);
 int memory_tick(void *self, uint64_t token);
+int memory_draw(void *self, const struct ledger_draw_ask *ask, uint64_t token);
 int memory_armed(void *self, const struct ledger_armed *ask, uint64_t token);
 int memory_check(void *self, const struct ledger_check *ask, uint64_t token);
 int memory_log_tail(void *self, const struct ledger_log_place *place, uint64_t token);

@@ -76,6 +76,7 @@ static void add_told(const struct store_memory *store, const struct memory_sale 
     *out = sale->told;
     out->sale.phase = phase_of(sale);
     out->now_ms = store->now_ms;
+    out->sale.opened = sale->opened;
     out->open_from_ms = sale->opened && sale->opened_ms < out->sale.opens_at.ms
                             ? sale->opened_ms
                             : out->sale.opens_at.ms;

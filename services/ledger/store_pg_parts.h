@@ -19,6 +19,7 @@ struct store_pg {
     struct ledger_due due;
     struct ledger_snapshot snapshot;
     struct ledger_incident incident;
+    struct ledger_drawn drawn;
     struct ledger_sales sales;
     struct ledger_event events[LEDGER_EVENTS_PAGE];
 };
@@ -50,6 +51,7 @@ int store_pg_armed(void *self, const struct ledger_armed *ask, uint64_t token);
 int store_pg_check(void *self, const struct ledger_check *ask, uint64_t token);
 int store_pg_log_tail(void *self, const struct ledger_log_place *place, uint64_t token);
 int store_pg_log_append(void *self, const struct ledger_log_page *page, uint64_t token);
+int store_pg_draw(void *self, const struct ledger_draw_ask *ask, uint64_t token);
 int store_pg_sales(void *self, const char *after, const char *only, uint64_t token);
 int store_pg_tick(void *self, uint64_t token);
 int store_pg_judge(void *self, const struct ledger_command *command, uint64_t token);

@@ -123,6 +123,38 @@ static void read_pauses(struct store_row *row, int pauses, int lifted, struct tg
     }
 }
 
+/* "count;index;beacon;secret;seed;root", or nothing */
+static void read_draw(struct store_row *row, int column, struct tg_draw *out_draw)
+{
+    char text[512];
+    const char *at = text, *fields[6];
+    int lengths[6];
+    store_copy(row, column, text, sizeof text);
+    if (text[0] == '\0') {
+        return;
+    }
+    for (int i = 0; i < 6; i++) {
+        lengths[i] = store_field(&at, ';', &fields[i]);
+        row->bad |= lengths[i] < 0 || lengths[i] > 2 * TG_BEACON_BYTES;
+    }
+    if (row->bad) {
+        return;
+    }
+    const size_t beacon = (size_t)lengths[2] / 2, secret = (size_t)lengths[3] / 2;
+    row->bad |=
+        tg_unsigned_parse(fields[0], (size_t)lengths[0], INT64_MAX, &out_draw->count) != 0 ||
+        tg_unsigned_parse(fields[1], (size_t)lengths[1], INT64_MAX, &out_draw->index_at_open) !=
+            0 ||
+        tg_hex_decode(fields[2], (size_t)lengths[2], out_draw->beacon, beacon) != 0 ||
+        (secret != 0 && secret != sizeof out_draw->secret) ||
+        tg_hex_decode(fields[3], (size_t)lengths[3], out_draw->secret, secret) != 0 ||
+        tg_hex_decode(fields[4], (size_t)lengths[4], out_draw->seed, secret) != 0 ||
+        tg_hex_decode(fields[5], (size_t)lengths[5], out_draw->root, sizeof out_draw->root) != 0;
+    out_draw->frozen = true;
+    out_draw->revealed = secret > 0;
+    out_draw->beacon_length = (uint8_t)beacon;
+}
+
 static void read_definition(struct store_row *row, struct ledger_sale *out)
 {
     struct tg_sale *sale = &out->sale;
@@ -144,6 +176,12 @@ static void read_definition(struct store_row *row, struct ledger_sale *out)
     sale->remaining_bucketed = store_flag(row, 15);
     sale->shards = store_small(row, 16);
     sale->challenge = store_small(row, 30);
+    uint8_t commitment[sizeof sale->commitment];
+    if (store_bytes_read(row, 31, commitment, sizeof commitment) == sizeof commitment) {
+        memcpy(sale->commitment, commitment, sizeof commitment);
+    }
+    store_copy(row, 32, sale->beacon, sizeof sale->beacon);
+    row->bad |= !tg_order_parse(out->order, &sale->order);
 }
 
 static void read_state(struct store_row *row, struct ledger_sale *out)
@@ -161,6 +199,8 @@ static void read_state(struct store_row *row, struct ledger_sale *out)
     sale->last_clean.ms = store_number(row, 27);
     sale->clean_rounds = store_small(row, 28);
     sale->pace_milli = (uint64_t)store_number(row, 29);
+    sale->opened = store_flag(row, 33);
+    read_draw(row, 34, &sale->draw);
 }
 
 static void on_sales(void *context, uint64_t token, int status, const PGresult *result)
@@ -225,7 +265,11 @@ static void on_judged(void *context, uint64_t token, int status, const PGresult 
 static char *definition_json(const struct ledger_command *command)
 {
     const struct tg_sale *sale = &command->definition;
+    char commitment[2 * TG_DRAW_BYTES + 1] = "";
     json_t *items = json_array();
+    if (sale->order != TG_ORDER_FIFO) {
+        tg_hex_encode(sale->commitment, sizeof sale->commitment, commitment);
+    }
     for (uint32_t i = 0; i < sale->item_count; i++) {
         const struct tg_item *item = &sale->items[i];
         json_array_append_new(items,
@@ -234,7 +278,7 @@ static char *definition_json(const struct ledger_command *command)
                                         (json_int_t)item->price_minor, "currency", item->currency));
     }
     json_t *root = json_pack(
-        "{s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:I,s:I,s:o}", "opens_ms",
+        "{s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:s,s:s,s:I,s:I,s:o}", "opens_ms",
         (json_int_t)sale->opens_at.ms, "order", command->order, "limit_per_buyer",
         (json_int_t)sale->limit_per_buyer, "hold_ms", (json_int_t)sale->hold_ms, "grace_ms",
         (json_int_t)sale->grace_ms, "extend_ms", (json_int_t)sale->extend_ms, "extensions_max",
@@ -242,8 +286,8 @@ static char *definition_json(const struct ledger_command *command)
         "pace_min_milli", (json_int_t)sale->pace_min_milli, "pace_max_milli",
         (json_int_t)sale->pace_max_milli, "proof_every_ms", (json_int_t)sale->proof_every_ms,
         "proof_lease_ms", (json_int_t)sale->proof_lease_ms, "remaining_bucketed",
-        (int)sale->remaining_bucketed, "shards", (json_int_t)sale->shards, "challenge",
-        (json_int_t)sale->challenge, "items", items);
+        (int)sale->remaining_bucketed, "commitment", commitment, "beacon", sale->beacon, "shards",
+        (json_int_t)sale->shards, "challenge", (json_int_t)sale->challenge, "items", items);
     char *text = root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
     json_decref(root);
     return text;
@@ -266,6 +310,8 @@ static const char *kind_name(enum ledger_command_kind kind)
         return "close";
     case LEDGER_PACE:
         return "pace";
+    case LEDGER_BEACON:
+        return "beacon";
     }
     return "";
 }

@@ -250,6 +250,77 @@ enum tg_reason ledger_wire_armed(const Tidegate__V1__ArmedRequest *request, cons
     return TG_REASON_NONE;
 }
 
+static bool take_fixed(const ProtobufCBinaryData *from, uint8_t *out_bytes, size_t length)
+{
+    if (from->len != length) {
+        return false;
+    }
+    memcpy(out_bytes, from->data, length);
+    return true;
+}
+
+static bool take_entrants(const ProtobufCBinaryData *from, struct ledger_draw_ask *out_ask)
+{
+    out_ask->count = (uint32_t)(from->len / TG_ENTRANT_BYTES);
+    return from->len > 0 && from->len % TG_ENTRANT_BYTES == 0 &&
+           from->len <= sizeof out_ask->entrants &&
+           take_fixed(from, out_ask->entrants[0], from->len);
+}
+
+static bool take_frozen(const Tidegate__V1__Draw *draw, struct tg_draw *out_draw)
+{
+    out_draw->count = draw == NULL ? 0 : draw->count;
+    out_draw->index_at_open = draw == NULL ? 0 : draw->index_at_open;
+    return draw != NULL && draw->count <= TG_MAX_ROSTER_ENTRANTS &&
+           number_fits(draw->index_at_open) &&
+           take_fixed(&draw->root, out_draw->root, sizeof out_draw->root);
+}
+
+static bool take_revealed(const Tidegate__V1__Draw *draw, struct tg_draw *out_draw)
+{
+    if (draw == NULL || draw->beacon.len > sizeof out_draw->beacon) {
+        return false;
+    }
+    out_draw->beacon_length = (uint8_t)draw->beacon.len;
+    return take_fixed(&draw->beacon, out_draw->beacon, out_draw->beacon_length) &&
+           take_fixed(&draw->secret, out_draw->secret, sizeof out_draw->secret) &&
+           take_fixed(&draw->seed, out_draw->seed, sizeof out_draw->seed);
+}
+
+static bool take_step(const Tidegate__V1__DrawRequest *request, struct ledger_draw_ask *out_ask)
+{
+    switch (request->step) {
+    case TIDEGATE__V1__DRAW_STEP__DRAW_STEP_APPEND:
+        out_ask->step = LEDGER_ROSTER_APPEND;
+        return take_entrants(&request->entrants, out_ask);
+    case TIDEGATE__V1__DRAW_STEP__DRAW_STEP_READ:
+        out_ask->step = LEDGER_ROSTER_READ;
+        return true;
+    case TIDEGATE__V1__DRAW_STEP__DRAW_STEP_FREEZE:
+        out_ask->step = LEDGER_DRAW_FREEZE;
+        return take_frozen(request->draw, &out_ask->draw);
+    case TIDEGATE__V1__DRAW_STEP__DRAW_STEP_REVEAL:
+        out_ask->step = LEDGER_DRAW_REVEAL;
+        return take_revealed(request->draw, &out_ask->draw);
+    case TIDEGATE__V1__DRAW_STEP__DRAW_STEP_UNSPECIFIED:
+    case _TIDEGATE__V1__DRAW_STEP_IS_INT_SIZE:
+        break;
+    }
+    return false;
+}
+
+enum tg_reason ledger_wire_draw(const Tidegate__V1__DrawRequest *request, const char *sale,
+                                struct ledger_draw_ask *out_ask)
+{
+    if (!same_sale(request->sale, sale, out_ask->sale) || !number_fits(request->generation) ||
+        !number_fits(request->first) || !take_step(request, out_ask)) {
+        return TG_REASON_MALFORMED;
+    }
+    out_ask->generation = request->generation;
+    out_ask->first = request->first;
+    return TG_REASON_NONE;
+}
+
 enum tg_reason ledger_wire_check(const Tidegate__V1__AppendRequest *request, const char *sale,
                                  struct ledger_check *out_check)
 {

@@ -24,6 +24,8 @@ enum tg_reason ledger_wire_incident(const Tidegate__V1__IncidentRequest *request
                                     struct ledger_incident_ask *out_ask);
 enum tg_reason ledger_wire_armed(const Tidegate__V1__ArmedRequest *request, const char *sale,
                                  struct ledger_armed *out_ask);
+enum tg_reason ledger_wire_draw(const Tidegate__V1__DrawRequest *request, const char *sale,
+                                struct ledger_draw_ask *out_ask);
 enum tg_reason ledger_wire_check(const Tidegate__V1__AppendRequest *request, const char *sale,
                                  struct ledger_check *out_check);
 /* Entries after `out_page->tail` only (the caller fills tail first); at most TG_MAX_PAGE. One bad
@@ -66,6 +68,7 @@ struct ledger_wire_sale {
     Tidegate__V1__PauseEntry *pause_list[TG_MAX_PAUSES];
     char *lifted[TG_MAX_LIFTED];
     uint8_t digest[TG_DIGEST_BYTES];
+    Tidegate__V1__Draw draw;
 };
 /* Definition and state; they borrow `storage` and `sale`. */
 void ledger_wire_sale(struct ledger_wire_sale *storage, const struct ledger_sale *sale);

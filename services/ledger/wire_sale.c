@@ -30,6 +30,9 @@ static bool kind_of(Tidegate__V1__CommandKind kind, enum ledger_command_kind *ou
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PACE:
         *out_kind = LEDGER_PACE;
         return true;
+    case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_BEACON:
+        *out_kind = LEDGER_BEACON;
+        return true;
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_UNSPECIFIED:
     case _TIDEGATE__V1__COMMAND_KIND_IS_INT_SIZE:
         break;
@@ -52,6 +55,11 @@ static void take_definition(const Tidegate__V1__SaleDefinition *definition,
         sale->items[i].price_minor = item->price_minor;
     }
     snprintf(out->order, sizeof out->order, "%s", definition->order);
+    (void)tg_order_parse(definition->order, &sale->order);
+    if (definition->commitment.len == sizeof sale->commitment) {
+        memcpy(sale->commitment, definition->commitment.data, sizeof sale->commitment);
+    }
+    snprintf(sale->beacon, sizeof sale->beacon, "%s", definition->beacon);
     sale->opens_at.ms = definition->opens_at_ms;
     sale->limit_per_buyer = definition->limit_per_buyer;
     sale->hold_ms = definition->hold_ms;
@@ -196,6 +204,30 @@ static void fill_definition(struct ledger_wire_sale *storage, const struct ledge
     definition->remaining_bucketed = sale->remaining_bucketed;
     definition->shards = sale->shards;
     definition->challenge = sale->challenge;
+    if (sale->order != TG_ORDER_FIFO) {
+        definition->commitment.len = sizeof sale->commitment;
+        definition->commitment.data = sale->commitment;
+    }
+    definition->beacon = sale->beacon;
+}
+
+static void fill_draw(struct ledger_wire_sale *storage, struct tg_draw *from)
+{
+    Tidegate__V1__Draw *draw = &storage->draw;
+    if (!from->frozen) {
+        return;
+    }
+    tidegate__v1__draw__init(draw);
+    draw->frozen = true;
+    draw->count = from->count;
+    draw->index_at_open = from->index_at_open;
+    draw->root = (ProtobufCBinaryData){.len = sizeof from->root, .data = from->root};
+    draw->beacon = (ProtobufCBinaryData){.len = from->beacon_length, .data = from->beacon};
+    if (from->revealed) {
+        draw->secret = (ProtobufCBinaryData){.len = sizeof from->secret, .data = from->secret};
+        draw->seed = (ProtobufCBinaryData){.len = sizeof from->seed, .data = from->seed};
+    }
+    storage->state.draw = draw;
 }
 
 static Tidegate__V1__SalePhase phase_of(enum tg_phase phase)
@@ -257,4 +289,6 @@ void ledger_wire_sale(struct ledger_wire_sale *storage, const struct ledger_sale
     state->last_clean_ms = sale->last_clean.ms;
     state->clean_rounds = sale->clean_rounds;
     state->pace_milli = sale->pace_milli;
+    state->opened = sale->opened;
+    fill_draw(storage, &sale->draw);
 }

@@ -20,20 +20,15 @@ static void take_view(struct queue_brain *brain, struct tg_mono now, const struc
     brain->view = *view;
 }
 
-/* Phases in which the sale has been opened at least once. */
-static bool has_opened(enum tg_phase phase)
-{
-    return phase == TG_PHASE_OPEN || phase == TG_PHASE_SOLD_OUT;
-}
-
 static void tick(struct queue_brain *brain, struct queue_now now, const struct queue_event *event)
 {
     take_view(brain, now.mono, &event->tick.view);
     brain->connected = event->tick.connected;
     tg_term_tick(brain->term, now.mono, event->tick.connected, event->tick.jitter_ms);
     queue_line_claim(brain, now.mono);
-    if (queue_acts(brain) && has_opened(brain->view.phase)) {
-        queue_line_open(brain);
+    queue_draw_adopt(brain);
+    if (queue_acts(brain) && brain->view.opened) {
+        queue_line_open(brain, now.mono);
     }
     queue_watermark_move(brain, now.mono);
 }

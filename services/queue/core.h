@@ -48,6 +48,9 @@ enum {
         5000,                  /* the watermark moves at most five times as fast as the pace */
     QUEUE_HASTE_STEP = 20,     /* up by a twentieth a slot */
     QUEUE_EDGE_LATE_MS = 1200, /* told every 500 ms: an edge later than this is overloaded */
+    /* After the opening: an edge that has not said by then that nobody is early any more has heard
+       no state for TG_MAX_STATE_STALE_MS and gives no early ticket either. */
+    QUEUE_SHUT_OUT_MS = TG_MAX_STATE_STALE_MS + 500,
     QUEUE_ACTIONS_MAX = 4
 };
 
@@ -62,6 +65,10 @@ struct queue_view {
     uint64_t generation;
     struct tg_wall opens_at;
     uint64_t inside_max; /* live passes and holds; at most so many people let in at a time */
+    bool opened; /* has been open */
+    enum tg_order order;
+    bool beacon_promised;
+    struct tg_draw draw;
 };
 
 /* The content of a board (all but the time it was made). */
@@ -81,6 +88,9 @@ struct queue_board {
     uint64_t index_end;
     uint32_t poll_seconds;
     enum tg_reason notice; /* NONE or a notice */
+    enum tg_order order;
+    bool revealed;
+    uint8_t seed[TG_DRAW_BYTES];
 };
 
 enum queue_event_kind {
@@ -115,6 +125,7 @@ struct queue_event {
             uint64_t board_watermark;
             uint64_t present_at_open;
             uint64_t index_at_open;
+            bool early_over;
         } presence;
         struct {
             uint64_t generation;
@@ -152,6 +163,7 @@ struct queue_grant {
     uint64_t generation;
     uint64_t first;
     uint32_t count;
+    bool opened;
 };
 
 struct queue_action {
@@ -175,6 +187,7 @@ struct queue_edge {
     uint32_t arrivals; /* of its last presence, half a second */
     uint32_t block;    /* size of its last lease; 0 = none yet */
     uint64_t unused;   /* indexes leased to it and no ticket told for */
+    bool early_over;   /* of a draw: it has nobody left to enter */
 };
 
 struct queue_stock {
@@ -213,7 +226,9 @@ struct queue_brain {
     /* the line */
     uint64_t index_end; /* next index to lease; in standby the highest known end */
     uint64_t watermark;
-    bool opened; /* the two below are recorded */
+    bool opened;        /* the two below are recorded */
+    uint64_t open_term; /* the term in which it has seen the sale open, since then */
+    struct tg_mono open_since;
     uint64_t present_at_open;
     uint64_t index_at_open;
     uint64_t gap_from, gap_to; /* indexes this term skipped: nobody is known to hold them */
@@ -242,6 +257,29 @@ static inline bool queue_acts(const struct queue_brain *brain)
 {
     return tg_term_acts(brain->term) && brain->claimed == brain->term->number;
 }
+
+/* Of a draw: what the shell has of the roster, and what is to be done next. */
+struct queue_roster {
+    bool loaded;  /* everything the ledger has is in memory */
+    bool closing; /* nobody is added any more */
+    bool closed;  /* sorted, its root is known */
+    uint32_t unstored;
+    bool secret_known;
+};
+enum queue_draw_step {
+    QUEUE_DRAW_REST,
+    QUEUE_DRAW_LOAD,  /* read the ledger's next page */
+    QUEUE_DRAW_STORE, /* give the ledger the next page */
+    QUEUE_DRAW_CLOSE, /* sort, find the root */
+    QUEUE_DRAW_FREEZE,
+    QUEUE_DRAW_REVEAL
+};
+/* This process keeps the roster of this sale. */
+bool queue_draws(const struct queue_brain *brain);
+enum queue_draw_step queue_draw_next(const struct queue_brain *brain, struct tg_mono now,
+                                     const struct queue_roster *roster);
+/* Entrants may still come in. */
+bool queue_draw_takes(const struct queue_brain *brain, const struct queue_roster *roster);
 
 /* Handles one event. Writes at most QUEUE_ACTIONS_MAX actions and returns how many; a lease always
  * yields one grant. */

@@ -3,6 +3,8 @@
 
 #include "lib/pure/rank.h"
 
+#include <string.h>
+
 /* Indexes edges have in hand: an edge asks again when its block is nearly used up, so it never has
  * much more than that. */
 static uint64_t unused_of(const struct queue_brain *brain, struct tg_mono now)
@@ -21,9 +23,10 @@ static uint64_t unused_of(const struct queue_brain *brain, struct tg_mono now)
 /* Places given and not yet let through: without the indexes no ticket is known for. */
 static uint64_t waiting_of(const struct queue_brain *brain, struct tg_mono now)
 {
-    uint64_t ranks = brain->index_end > brain->watermark ? brain->index_end - brain->watermark : 0;
-    uint64_t nobody =
-        unused_of(brain, now) + queue_gap_within(brain, brain->watermark, brain->index_end);
+    const uint64_t end =
+        queue_ranks_known(brain) ? queue_rank_of(brain, brain->index_end) : brain->index_end;
+    uint64_t ranks = end > brain->watermark ? end - brain->watermark : 0;
+    uint64_t nobody = unused_of(brain, now) + queue_gap_within(brain, brain->watermark, end);
     return ranks > nobody ? ranks - nobody : 0;
 }
 
@@ -62,7 +65,10 @@ static struct queue_board compose(const struct queue_brain *brain, struct queue_
                                 .remaining = brain->stock.free,
                                 .held = brain->stock.held,
                                 .index_end = brain->index_end,
-                                .notice = notice_of(brain, now.mono)};
+                                .notice = notice_of(brain, now.mono),
+                                .order = brain->view.order,
+                                .revealed = brain->view.draw.revealed};
+    memcpy(board.seed, brain->view.draw.seed, sizeof board.seed);
     board.poll_seconds = poll_of(&board, now.wall);
     return board;
 }
@@ -80,7 +86,7 @@ static bool same_state(const struct queue_board *a, const struct queue_board *b)
 {
     return a->generation == b->generation && a->term == b->term && a->phase == b->phase &&
            a->opens_at.ms == b->opens_at.ms && a->notice == b->notice &&
-           (a->remaining == 0) == (b->remaining == 0);
+           a->revealed == b->revealed && (a->remaining == 0) == (b->remaining == 0);
 }
 
 bool queue_board_due(struct queue_brain *brain, struct queue_now now, struct queue_board *out_board)

@@ -22,6 +22,7 @@ void queue_line_reset(struct queue_brain *brain, struct tg_mono now)
     brain->index_end = 0;
     brain->watermark = 0;
     brain->opened = false;
+    brain->open_term = 0;
     brain->present_at_open = 0;
     brain->index_at_open = 0;
     brain->gap_from = 0;
@@ -123,7 +124,8 @@ struct queue_grant queue_line_lease(struct queue_brain *brain, struct tg_mono no
 {
     struct queue_grant grant = {.reason = lease_refusal(brain),
                                 .term = brain->term->number,
-                                .generation = brain->view.generation};
+                                .generation = brain->view.generation,
+                                .opened = brain->view.opened};
     if (grant.reason != TG_REASON_NONE) {
         return grant;
     }
@@ -176,6 +178,7 @@ static void hear_edge(struct queue_edge *row, struct tg_mono now, const struct q
     row->unused -= given < row->unused ? given : row->unused;
     row->heard = now;
     row->tickets = tickets;
+    row->early_over = event->presence.early_over;
     row->arrivals = arrivals < TG_MAX_LEASE_INDEXES ? (uint32_t)arrivals : TG_MAX_LEASE_INDEXES;
 }
 
@@ -199,8 +202,14 @@ void queue_line_presence(struct queue_brain *brain, struct tg_mono now,
                    event->presence.index_at_open);
 }
 
-void queue_line_open(struct queue_brain *brain)
+/* Under fifo the tickets given by then are told for information; of a draw it is the roster that
+ * counts, and what was leased before dies. */
+void queue_line_open(struct queue_brain *brain, struct tg_mono now)
 {
+    if (brain->open_term != brain->term->number) {
+        brain->open_term = brain->term->number;
+        brain->open_since = now;
+    }
     if (brain->opened) {
         return;
     }
@@ -210,5 +219,11 @@ void queue_line_open(struct queue_brain *brain)
     }
     brain->opened = true;
     brain->index_at_open = brain->index_end;
+    if (brain->view.order != TG_ORDER_FIFO) {
+        for (size_t i = 0; i < TG_MAX_EDGES; i++) {
+            brain->edges[i].unused = 0;
+        }
+        return;
+    }
     brain->present_at_open = tickets < brain->index_end ? tickets : brain->index_end;
 }

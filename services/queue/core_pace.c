@@ -90,14 +90,16 @@ static uint64_t room_ahead(const struct queue_brain *brain)
 
 static bool may_move(const struct queue_brain *brain, struct tg_mono now)
 {
-    return queue_acts(brain) && brain->view.phase == TG_PHASE_OPEN &&
+    return queue_acts(brain) && brain->view.phase == TG_PHASE_OPEN && queue_ranks_known(brain) &&
            queue_stock_fresh(brain, now) && !brain->stock.paused && brain->stock.free > 0;
 }
 
 uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64_t to)
 {
-    uint64_t low = from > brain->gap_from ? from : brain->gap_from;
-    uint64_t high = to < brain->gap_to ? to : brain->gap_to;
+    const uint64_t gap_from = queue_rank_of(brain, brain->gap_from);
+    const uint64_t gap_to = queue_rank_of(brain, brain->gap_to);
+    uint64_t low = from > gap_from ? from : gap_from;
+    uint64_t high = to < gap_to ? to : gap_to;
     return high > low ? high - low : 0;
 }
 
@@ -106,12 +108,14 @@ uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64
 static uint64_t within_room(const struct queue_brain *brain, uint64_t people)
 {
     uint64_t room = room_ahead(brain);
-    uint64_t left = brain->index_end > brain->watermark ? brain->index_end - brain->watermark : 0;
+    const uint64_t end = queue_rank_of(brain, brain->index_end);
+    const uint64_t gap_from = queue_rank_of(brain, brain->gap_from);
+    uint64_t left = end > brain->watermark ? end - brain->watermark : 0;
     people = smaller(people, left);
     uint64_t ghosts = queue_gap_within(brain, brain->watermark, brain->watermark + people);
     uint64_t before = 0;
-    if (ghosts > 0 && brain->gap_from > brain->watermark) {
-        before = brain->gap_from - brain->watermark;
+    if (ghosts > 0 && gap_from > brain->watermark) {
+        before = gap_from - brain->watermark;
     }
     if (before > room) {
         return room;

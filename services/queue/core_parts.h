@@ -20,7 +20,14 @@ void queue_line_index(struct queue_brain *brain, struct tg_mono now, uint64_t in
 void queue_line_saw(struct queue_brain *brain, uint64_t watermark, uint64_t present_at_open,
                     uint64_t index_at_open);
 /* core_line.c: record the population at the opening, once. */
-void queue_line_open(struct queue_brain *brain);
+void queue_line_open(struct queue_brain *brain, struct tg_mono now);
+
+/* core_draw.c: what the ledger says of the draw comes before what was recorded here. */
+void queue_draw_adopt(struct queue_brain *brain);
+/* core_draw.c: false in a draw whose seed is not revealed. */
+bool queue_ranks_known(const struct queue_brain *brain);
+/* core_draw.c: rank of whoever arrived with this index, after the opening if it is a draw. */
+uint64_t queue_rank_of(const struct queue_brain *brain, uint64_t index);
 
 /* core_pace.c */
 void queue_pace_heard(struct queue_brain *brain, struct tg_mono now, uint64_t term,
@@ -34,7 +41,7 @@ uint64_t queue_speed_now(const struct queue_brain *brain, struct tg_mono now);
 bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now);
 /* core_pace.c: lets people through for the time since the last call. */
 void queue_watermark_move(struct queue_brain *brain, struct tg_mono now);
-/* core_pace.c: how many of the indexes [from, to) lie in the gap of this term. */
+/* core_pace.c: how many of the ranks [from, to) lie in the gap of this term. */
 uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64_t to);
 
 /* core_presence.c: the absent do not stall the line. People let through, people who asked for a

@@ -83,13 +83,16 @@ static void on_lease(void *context, struct tg_bus_incoming *take_incoming)
 
 /* A standby that was never active stays out of the queue group: edges would ask it half of the time
  * and be refused. */
-static void serve_leases(struct queue_service *service)
+static void serve_edges(struct queue_service *service)
 {
     if (service->leases || !tg_term_acts(&service->brains.term)) {
         return;
     }
     int error =
         tg_bus_serve(tg_app_bus(service->brains.app), TG_MESSAGE_QUEUE_LEASE, on_lease, service);
+    if (error == 0) {
+        error = queue_draws_serve(&service->draws);
+    }
     if (error != 0) {
         tg_log(TG_LOG_ERROR, "queue.leases", TG_TEXT_FIELD("error", tg_error_text(error)));
         return;
@@ -105,10 +108,15 @@ static void on_tick(void *context, size_t index, const struct tg_brain_tick *tic
     event.tick.view.generation = tick->sale->generation;
     event.tick.view.opens_at = tick->sale->opens_at;
     event.tick.view.inside_max = (uint64_t)service->settings.inside;
+    event.tick.view.opened = tick->sale->opened;
+    event.tick.view.order = tick->sale->order;
+    event.tick.view.beacon_promised = tick->sale->beacon[0] != '\0';
+    event.tick.view.draw = tick->sale->draw;
     event.tick.connected = tick->connected;
     event.tick.jitter_ms = tick->jitter_ms;
     feed(context, index, &event, NULL);
-    serve_leases(context);
+    serve_edges(context);
+    queue_draws_tick(&((struct queue_service *)context)->draws, index, tick->sale);
 }
 
 static void on_presence(void *context, struct tg_bus_incoming *take_incoming)
@@ -165,6 +173,8 @@ int queue_service_start(struct tg_app *app, void *context)
                                        .tick = on_tick,
                                        .feed = on_event,
                                        .context = service};
+    service->brains.app = app;
+    queue_draws_begin(&service->draws, &service->brains, service->by_sale, service->settings.keys);
     return tg_brains_start(&service->brains, app, &spec, subjects,
                            sizeof subjects / sizeof subjects[0]);
 }
@@ -179,10 +189,12 @@ void queue_service_drain(void *context)
 {
     struct queue_service *service = context;
     service->brains.draining = true;
+    queue_draws_end(&service->draws);
 }
 
 void queue_service_stop(void *context)
 {
     struct queue_service *service = context;
+    queue_draws_end(&service->draws);
     tg_brains_stop(&service->brains);
 }

@@ -5,12 +5,14 @@
 
 #include "lib/io/brain.h"
 #include "services/queue/core.h"
+#include "services/queue/draw.h"
 #include "services/queue/settings.h"
 
 struct queue_service {
     struct queue_settings settings;
     struct tg_brains brains;
-    bool leases; /* serves lease requests: from the first time it is active */
+    struct queue_draws draws;
+    bool leases; /* serves what edges ask: from the first time it is active */
     struct queue_brain by_sale[TG_MAX_SALES];
 };
 

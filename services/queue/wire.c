@@ -45,6 +45,19 @@ enum tg_reason queue_wire_presence(const char *sale, const Tidegate__V1__Presenc
     out_event->presence.board_watermark = presence->board_watermark;
     out_event->presence.present_at_open = presence->present_at_open;
     out_event->presence.index_at_open = presence->index_at_open;
+    out_event->presence.early_over = presence->early_over;
+    return TG_REASON_NONE;
+}
+
+enum tg_reason queue_wire_roster(const char *sale, const Tidegate__V1__RosterRequest *request,
+                                 uint32_t *out_count)
+{
+    if (strcmp(request->sale, sale) != 0 || !tg_instance_valid(request->edge) ||
+        request->entrants.len == 0 || request->entrants.len % TG_ENTRANT_BYTES != 0 ||
+        request->entrants.len / TG_ENTRANT_BYTES > TG_MAX_ROSTER_PAGE) {
+        return TG_REASON_MALFORMED;
+    }
+    *out_count = (uint32_t)(request->entrants.len / TG_ENTRANT_BYTES);
     return TG_REASON_NONE;
 }
 
@@ -115,6 +128,7 @@ void queue_wire_grant(const struct queue_grant *grant, Tidegate__V1__LeaseReply 
     out_reply->generation = grant->generation;
     out_reply->first = grant->first;
     out_reply->count = grant->count;
+    out_reply->opened = grant->opened;
 }
 
 static Tidegate__V1__SalePhase wire_phase(enum tg_phase phase)
@@ -146,7 +160,11 @@ void queue_wire_board(const char *sale, const char *instance, const struct queue
     out_board->term = board->term;
     out_board->version = board->version;
     out_board->phase = wire_phase(board->phase);
-    out_board->policy = (char *)"fifo";
+    out_board->policy = (char *)tg_order_name(board->order);
+    if (board->revealed) {
+        out_board->seed.len = sizeof board->seed;
+        out_board->seed.data = (uint8_t *)(uintptr_t)board->seed;
+    }
     out_board->opens_at_ms = board->opens_at.ms;
     out_board->now_ms = now.ms;
     out_board->index_end = board->index_end;

@@ -17,6 +17,9 @@ enum tg_reason queue_wire_lease(const char *sale, const Tidegate__V1__LeaseReque
                                 struct queue_event *out_event);
 enum tg_reason queue_wire_presence(const char *sale, const Tidegate__V1__Presence *presence,
                                    struct queue_event *out_event);
+/* *out_count: how many entrants lie in request->entrants. */
+enum tg_reason queue_wire_roster(const char *sale, const Tidegate__V1__RosterRequest *request,
+                                 uint32_t *out_count);
 enum tg_reason queue_wire_peer(const char *sale, const Tidegate__V1__Board *board,
                                struct queue_event *out_event);
 enum tg_reason queue_wire_pace(const char *sale, const Tidegate__V1__Pace *pace,

@@ -56,8 +56,6 @@ static void check(const struct admission_event *event)
         break;
     case ADMISSION_BOARD:
         HOLDS(event->board.term <= NUMBER_MAX && event->board.watermark <= NUMBER_MAX);
-        HOLDS(event->board.present_at_open <= NUMBER_MAX);
-        HOLDS(event->board.index_at_open <= NUMBER_MAX);
         break;
     case ADMISSION_PEER:
         HOLDS(event->peer.term <= NUMBER_MAX && event->peer.instance[0] != '\0');

@@ -144,6 +144,7 @@ static void brain_tick(int at)
     tick.tick.view.phase = now_ms > 5000 ? TG_PHASE_OPEN : TG_PHASE_SCHEDULED;
     tick.tick.view.generation = 1;
     tick.tick.view.inside_max = UINT64_MAX;
+    tick.tick.view.opened = now_ms > 5000;
     tick.tick.connected = connected;
     tick.tick.jitter_ms = (uint32_t)roll(1000);
     if (connected) {

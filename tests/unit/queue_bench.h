@@ -61,6 +61,7 @@ static inline void bench_begin(struct queue_bench *bench, const char *instance)
 static inline void bench_tick(struct queue_bench *bench)
 {
     struct queue_event event = {.kind = QUEUE_TICK};
+    bench->view.opened |= bench->view.phase == TG_PHASE_OPEN;
     event.tick.view = bench->view;
     event.tick.connected = bench->connected;
     bench_feed(bench, &event);

@@ -125,13 +125,17 @@ static void test_opening_is_told_within_bounds(void **state)
 
 static void test_early_is_before_the_opening(void **state)
 {
-    assert_false(edge_early(&sale, now));
-    sale.phase = TG_PHASE_SCHEDULED; /* due, and not yet opened by the ledger */
-    assert_true(edge_early(&sale, now));
-    sale.phase = TG_PHASE_PAUSED;
-    assert_false(edge_early(&sale, now));
-    sale.opens_at.ms = now.wall.ms + 1;
-    assert_true(edge_early(&sale, now));
+    sale.opened = true;
+    assert_int_equal(edge_arrival(&sale, now), EDGE_ARRIVAL_LATE);
+    sale.opens_at.ms = now.wall.ms + 1; /* opened by hand, before its time */
+    assert_int_equal(edge_arrival(&sale, now), EDGE_ARRIVAL_LATE);
+    sale.opened = false;
+    sale.phase = TG_PHASE_PAUSED; /* before it opened */
+    assert_int_equal(edge_arrival(&sale, now), EDGE_ARRIVAL_EARLY);
+    sale.heard.ms = now.mono.ms - TG_MAX_STATE_STALE_MS;
+    assert_int_equal(edge_arrival(&sale, now), EDGE_ARRIVAL_EARLY);
+    sale.heard.ms--; /* it may have opened, nobody told us */
+    assert_int_equal(edge_arrival(&sale, now), EDGE_ARRIVAL_UNSURE);
 }
 
 static void test_buckets(void **state)

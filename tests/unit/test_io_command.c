@@ -238,7 +238,7 @@ static void fill(Tidegate__V1__SaleDefinition *definition, Tidegate__V1__ItemDef
 
 static void definitions_out_of_bounds_name_the_field(void **state)
 {
-    char bad[] = "a b", euro[] = "eur", dollar[] = "USD", lottery[] = "lottery";
+    char bad[] = "a b", euro[] = "eur", dollar[] = "USD", luck[] = "luck", lottery[] = "lottery";
 
     (void)state;
     REFUSED("sale", definition.sale = bad);
@@ -251,7 +251,9 @@ static void definitions_out_of_bounds_name_the_field(void **state)
     REFUSED("currency", items[0].currency = euro);
     REFUSED("currency", items[1].currency = dollar);
     REFUSED("opensAt", definition.opens_at_ms = -1);
-    REFUSED("order", definition.order = lottery);
+    REFUSED("order", definition.order = luck);
+    REFUSED("commitment", definition.order = lottery);
+    REFUSED("beacon", definition.beacon = dollar);
     REFUSED("perBuyer", definition.limit_per_buyer = 0);
     REFUSED("perBuyer", definition.limit_per_buyer = 65);
     REFUSED("holdFor", definition.hold_ms = 0);
@@ -306,7 +308,7 @@ static void a_definition_is_read_whole(void **state)
     assert_int_equal(sale.opens_at.ms, now.ms);
     assert_int_equal(sale.pace_max_milli, 5000000);
     assert_int_equal(sale.proof_lease_ms, 3000);
-    assert_false(sale.random);
+    assert_false(tg_sale_draws(&sale));
 }
 
 int main(void)

@@ -170,8 +170,8 @@ static void keys_are_known_and_given_once(void **state)
 {
     expect_fault(BASE "shards: 10\n",
                  "sale.yaml:4: shards: unknown key; expected one of: sale, items, opensAt");
-    expect_fault(BASE "policy: {signIn: ticket}\n",
-                 "policy.signIn: unknown key; expected one of: order, beacon");
+    expect_fault(BASE "policy: {signUp: ticket}\n",
+                 "policy.signUp: unknown key; expected one of: order, signIn, commitment, beacon");
     expect_fault(BASE "Limits: {}\n", "Limits: unknown key");
     expect_fault(BASE "limits: {perbuyer: 1}\n", "limits.perbuyer: unknown key");
     expect_fault(BASE "sale: other\n", "sale.yaml:4: sale: given twice");
@@ -219,7 +219,9 @@ static void durations_paces_times_and_choices(void **state)
                  "opensAt: expected a time with its zone");
     expect_fault("sale: demo\n" ITEM "opensAt: 1796119200\n",
                  "opensAt: expected a time with its zone");
-    expect_fault(BASE "policy: {order: random}\n", "policy.order: expected fifo, got random");
+    expect_fault(BASE "policy: {order: random}\n",
+                 "policy.commitment: expected sha256: and 64 hex digits (tidegatectl draw new "
+                 "SALE), got nothing");
     expect_fault(BASE "show: {remaining: yes}\n",
                  "show.remaining: expected exact or bucketed, got yes");
     expect_fault("sale: demo\nitems: [{sku: a, units: 1, price: 1, currency: eur}]\n" OPENS,

@@ -17,7 +17,9 @@ enum {
     KEY_AUTO,
     KEY_LIMIT,
     KEY_VALID,
-    KEY_WITHDRAW
+    KEY_WITHDRAW,
+    KEY_ENTRANT,
+    KEY_ORDER
 };
 
 #define OPTION_FILE                                                                                \
@@ -46,6 +48,12 @@ static const struct argp_option rebuild_options[] = {
     {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
     {"dry-run", KEY_DRY_RUN, NULL, 0, "Show the plan, change nothing", 0},
     {"wait", KEY_WAIT, "TIME", 0, "Follow it for this long until the gate is armed (120s)", 0},
+    {0}};
+static const struct argp_option beacon_options[] = {
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "Say what would happen, change nothing", 0}, {0}};
+static const struct argp_option verify_options[] = {
+    {"entrant", KEY_ENTRANT, "NAME", 0, "Tell this entrant's rank", 0},
+    {"order", KEY_ORDER, "FILE", 0, "Write the whole order, RANK ENTRANT a line", 0},
     {0}};
 static const struct argp_option watch_options[] = {
     {"for", KEY_FOR, "TIME", 0, "End after this long", 0}, {0}};
@@ -99,6 +107,12 @@ static const struct command {
      "How fast people are let in and what sets it; RATE overrides it"},
     {"signal", "SALE NAME [VALUE]", 2, 3, signal_options, ctl_signal,
      "Tell a measurement from outside; above its limit nobody is let in"},
+    {"draw new", "SALE", 1, 1, no_options, ctl_draw_new,
+     "Make the secret of a draw, print the commitment for the sale file"},
+    {"draw beacon", "SALE VALUE", 2, 2, beacon_options, ctl_draw_beacon,
+     "Give the value of the promised beacon, after the opening"},
+    {"draw verify", "FOLDER|URL", 1, 1, verify_options, ctl_draw_verify,
+     "Draw again from draw.json and roster, or from a sale's address"},
     {"watch", "SALE", 1, 1, watch_options, ctl_watch, "Live view of stock, queue, pace and proof"},
     {"trace", "RESERVATION", 1, 1, logs_options, ctl_trace,
      "The way of a reservation through all daemons"},
@@ -163,6 +177,12 @@ static bool take_option(struct parsing *parsing, int key, const char *argument)
         return true;
     case KEY_FOR:
         arguments->span = argument;
+        return true;
+    case KEY_ENTRANT:
+        arguments->entrant = argument;
+        return true;
+    case KEY_ORDER:
+        arguments->order = argument;
         return true;
     case KEY_DRY_RUN:
         arguments->dry_run = true;

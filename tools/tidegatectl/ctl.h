@@ -42,6 +42,8 @@ struct ctl_arguments {
     const char *span;  /* --for */
     const char *limit; /* --limit */
     const char *valid; /* --valid */
+    const char *entrant; /* --entrant */
+    const char *order;   /* --order */
     bool dry_run, automatic, withdraw;
 };
 
@@ -52,6 +54,7 @@ ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebu
     ctl_pace, ctl_pace_override, ctl_signal;
 ctl_run ctl_doctor, ctl_arm, ctl_warm;
 ctl_run ctl_incident_report;
+ctl_run ctl_draw_new, ctl_draw_beacon, ctl_draw_verify;
 ctl_run ctl_watch, ctl_keys_new, ctl_token_buyer, ctl_trace;
 
 /* The whole program. Returns the exit code. */

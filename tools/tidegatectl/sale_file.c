@@ -3,6 +3,7 @@
 
 #include "lib/io/sales.h"
 #include "lib/pure/number.h"
+#include "lib/pure/text.h"
 #include "tools/tidegatectl/yaml_read.h"
 
 #include <errno.h>
@@ -23,7 +24,9 @@ struct sale_values {
     char sale[TG_MAX_SALE_NAME_BYTES + 1];
     yaml_node_t *items, *policy, *limits, *pace, *proof, *show;
     int64_t opens_at;
-    int64_t order, beacon, challenge;
+    int64_t order, sign_in, challenge;
+    char commitment[TG_MAX_BEACON_NAME_BYTES + 1];
+    char beacon[TG_MAX_BEACON_NAME_BYTES + 1];
     int64_t per_buyer, hold_for, grace, extend_by, extensions;
     int64_t pace_start, pace_min, pace_max;
     int64_t every_ms, lease_for;
@@ -43,8 +46,16 @@ static const struct yaml_field top_fields[] = {
     {.name = "show", .kind = YAML_KIND_NODE, .offset = AT(show)},
 };
 static const struct yaml_field policy_fields[] = {
-    {.name = "order", .kind = YAML_KIND_CHOICE, .choices = {"fifo"}, .offset = AT(order)},
-    {.name = "beacon", .kind = YAML_KIND_CHOICE, .choices = {"none"}, .offset = AT(beacon)},
+    {.name = "order",
+     .kind = YAML_KIND_CHOICE,
+     .choices = {"fifo", "random", "lottery"},
+     .offset = AT(order)},
+    {.name = "signIn",
+     .kind = YAML_KIND_CHOICE,
+     .choices = {"pass", "ticket"},
+     .offset = AT(sign_in)},
+    {.name = "commitment", .kind = YAML_KIND_TEXT, .offset = AT(commitment)},
+    {.name = "beacon", .kind = YAML_KIND_TEXT, .offset = AT(beacon)},
     {.name = "challenge",
      .kind = YAML_KIND_CHOICE,
      .choices = {"none", "ticket", "pass"},
@@ -121,11 +132,13 @@ static const struct yaml_field item_fields[] = {
 
 #define COUNT(fields) (sizeof(fields) / sizeof((fields)[0]))
 
-static const struct sale_values defaults = {.per_buyer = 1,
+static const struct sale_values defaults = {.beacon = "none",
+                                            .per_buyer = 1,
                                             .hold_for = 600000,
                                             .grace = 30000,
                                             .extend_by = 60000,
                                             .extensions = 2,
+                                            .sign_in = -1,
                                             .pace_start = 1000000,
                                             .pace_min = 10000,
                                             .pace_max = 5000000,
@@ -224,9 +237,35 @@ static void read_items(struct yaml_reading *reading, yaml_node_t *node, struct c
     file->definition.items = file->item_pointers;
 }
 
+/* "sha256:" and 64 hex digits, of a draw; none of an order of arrival. */
+static void check_policy(struct yaml_reading *reading, const struct sale_values *values)
+{
+    static const char prefix[] = "sha256:";
+    const char *hex = values->commitment + sizeof(prefix) - 1;
+    uint8_t commitment[32];
+    bool draws = values->order != 0;
+    bool promised = strncmp(values->commitment, prefix, sizeof(prefix) - 1) == 0 &&
+                    tg_hex_decode(hex, strlen(hex), commitment, sizeof(commitment)) == 0;
+    if (draws && !promised) {
+        yaml_fault(reading, values->policy, "policy.commitment",
+                   "expected sha256: and 64 hex digits (tidegatectl draw new SALE), got %s",
+                   values->commitment[0] != '\0' ? values->commitment : "nothing");
+    }
+    if (!draws && (values->commitment[0] != '\0' || strcmp(values->beacon, "none") != 0)) {
+        yaml_fault(reading, values->policy, "policy",
+                   "expected neither commitment nor beacon: nothing is drawn under fifo");
+    }
+    if (values->sign_in >= 0 && (values->sign_in == 1) != draws) {
+        yaml_fault(reading, values->policy, "policy.signIn",
+                   "expected %s: a draw counts accounts, an order of arrival does not",
+                   draws ? "ticket" : "pass");
+    }
+}
+
 /* Fields that are good each by itself and not together. */
 static void check_together(struct yaml_reading *reading, const struct sale_values *values)
 {
+    check_policy(reading, values);
     if (values->pace_min > values->pace_start || values->pace_start > values->pace_max) {
         yaml_fault(reading, values->pace, "pace", "expected min <= start <= max");
     }
@@ -243,6 +282,18 @@ static void take_values(struct ctl_sale_file *file, const struct sale_values *va
     (void)snprintf(file->order, sizeof(file->order), "%s", policy_fields[0].choices[values->order]);
     definition->sale = file->sale;
     definition->order = file->order;
+    if (values->order != 0) {
+        const char *hex = values->commitment + sizeof("sha256:") - 1;
+        definition->commitment.len = sizeof(file->commitment);
+        definition->commitment.data = file->commitment;
+        if (tg_hex_decode(hex, strlen(hex), file->commitment, sizeof(file->commitment)) != 0) {
+            definition->commitment.len = 0; /* check_policy has refused it */
+        }
+    }
+    if (strcmp(values->beacon, "none") != 0) {
+        memcpy(file->beacon, values->beacon, sizeof(file->beacon));
+    }
+    definition->beacon = file->beacon;
     definition->opens_at_ms = values->opens_at;
     definition->limit_per_buyer = (uint32_t)values->per_buyer;
     definition->hold_ms = values->hold_for;

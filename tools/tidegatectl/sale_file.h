@@ -22,6 +22,8 @@ struct ctl_sale_file {
     char skus[TG_MAX_ITEMS_PER_SALE][TG_MAX_SKU_BYTES + 1];
     char currencies[TG_MAX_ITEMS_PER_SALE][4];
     char order[16];
+    uint8_t commitment[32];
+    char beacon[TG_MAX_BEACON_NAME_BYTES + 1];
 };
 
 /* text[0..length) under the name it is spoken of. 0, or TG_ERR_MALFORMED after at most

@@ -122,15 +122,32 @@ static bool is_currency(const char *text)
     return strlen(text) == 3 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 3;
 }
 
+static bool is_printable(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < 0x20 || text[i] > 0x7e) {
+            return false;
+        }
+    }
+    return length >= 1 && length <= 128;
+}
+
 /* Text fields: the value must be text for YAML too. */
 static void read_text(struct yaml_reading *reading, const yaml_node_t *node, const char *path,
                       const struct yaml_field *field, char *out_text)
 {
     const char *text = scalar_text(node);
-    bool name = field->kind == YAML_KIND_NAME;
-    const char *what = name ? "a text of 1 to 64 of A-Z a-z 0-9 _ -"
-                            : "a currency of three capital letters such as EUR";
-    if (text == NULL || !(name ? tg_sale_name_valid(text, strlen(text)) : is_currency(text))) {
+    const char *what = "a currency of three capital letters such as EUR";
+    bool good = text != NULL && field->kind == YAML_KIND_CURRENCY && is_currency(text);
+    if (field->kind == YAML_KIND_NAME) {
+        what = "a text of 1 to 64 of A-Z a-z 0-9 _ -";
+        good = text != NULL && tg_sale_name_valid(text, strlen(text));
+    } else if (field->kind == YAML_KIND_TEXT) {
+        what = "a text of 1 to 128 printable characters";
+        good = text != NULL && is_printable(text);
+    }
+    if (!good) {
         expected(reading, node, path, what);
         return;
     }
@@ -226,6 +243,7 @@ static void read_value(struct yaml_reading *reading, yaml_node_t *node, const ch
 {
     switch (field->kind) {
     case YAML_KIND_NAME:
+    case YAML_KIND_TEXT:
     case YAML_KIND_CURRENCY:
         read_text(reading, node, path, field, out_member);
         return;

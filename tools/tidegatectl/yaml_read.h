@@ -20,6 +20,7 @@ struct yaml_reading {
 
 enum yaml_kind {
     YAML_KIND_NAME,     /* char[64 + 1]: [A-Za-z0-9_-]{1,64} */
+    YAML_KIND_TEXT,     /* char[128 + 1]: printable ASCII */
     YAML_KIND_CURRENCY, /* char[4]: [A-Z]{3} */
     YAML_KIND_INTEGER,  /* int64_t */
     YAML_KIND_DURATION, /* int64_t milliseconds */

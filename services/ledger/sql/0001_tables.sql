@@ -22,6 +22,8 @@ CREATE TABLE tidegate.sales (
     proof_every_ms      bigint NOT NULL CHECK (proof_every_ms >= 1),
     proof_lease_ms      bigint NOT NULL CHECK (proof_lease_ms >= 1),
     remaining_bucketed  boolean NOT NULL,
+    commitment          bytea NOT NULL DEFAULT '' CHECK (octet_length(commitment) IN (0, 32)), -- of a draw's secret
+    beacon              text NOT NULL DEFAULT '', -- name of a draw's beacon, '' = none
     shards              integer NOT NULL CHECK (shards >= 1),
     challenge           integer NOT NULL CHECK (challenge BETWEEN 0 AND 2),
     -- state: `stage` is how far the sale is, `state` what everybody acts on: any active pause comes first
@@ -48,6 +50,7 @@ CREATE TABLE tidegate.sales (
     closed_at           timestamptz,
     created_at          timestamptz NOT NULL,
     CHECK (cardinality(pause_ids) = cardinality(pause_causes)),
+    CHECK (queue_order = 'fifo' OR commitment <> ''),
     CHECK (NOT armed OR (armed_at IS NOT NULL AND run_id <> ''))
 ) WITH (fillfactor = 50);
 
@@ -137,6 +140,32 @@ CREATE TABLE tidegate.gate_log (
     hash            bytea NOT NULL CHECK (octet_length(hash) = 32),
     stored_at       timestamptz NOT NULL,
     PRIMARY KEY (sale, epoch, shard, sequence)
+);
+
+-- Who came before the opening, as they came (0010_draw.sql), and what was drawn.
+CREATE TABLE tidegate.rosters (
+    sale        text COLLATE "C" NOT NULL,
+    generation  bigint NOT NULL,
+    first       bigint NOT NULL CHECK (first >= 0),
+    entrants    bytea NOT NULL CHECK (octet_length(entrants) BETWEEN 16 AND 16384 AND octet_length(entrants) % 16 = 0),
+    stored_at   timestamptz NOT NULL,
+    PRIMARY KEY (sale, generation, first)
+);
+
+CREATE TABLE tidegate.draws (
+    sale           text COLLATE "C" NOT NULL,
+    generation     bigint NOT NULL,
+    commitment     bytea NOT NULL CHECK (octet_length(commitment) = 32),
+    count          bigint NOT NULL CHECK (count >= 0),
+    index_at_open  bigint NOT NULL CHECK (index_at_open >= 0),
+    root           bytea NOT NULL CHECK (octet_length(root) = 32),
+    frozen_at      timestamptz NOT NULL,
+    beacon         bytea CHECK (octet_length(beacon) BETWEEN 1 AND 32),
+    secret         bytea CHECK (octet_length(secret) = 32 AND sha256(secret) = commitment),
+    seed           bytea CHECK (octet_length(seed) = 32),
+    revealed_at    timestamptz,
+    PRIMARY KEY (sale, generation),
+    CHECK ((secret IS NULL) = (seed IS NULL) AND (secret IS NULL) = (revealed_at IS NULL))
 );
 
 CREATE TABLE tidegate.outbox (

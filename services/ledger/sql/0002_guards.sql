@@ -12,11 +12,11 @@ DECLARE
     v_table text;
 BEGIN
     FOREACH v_table IN ARRAY ARRAY['sales', 'sale_items', 'reservations', 'holdings', 'gate_log', 'outbox', 'publisher',
-                                   'checks', 'control_log', 'schema_migrations'] LOOP
+                                   'checks', 'control_log', 'rosters', 'draws', 'schema_migrations'] LOOP
         EXECUTE format('CREATE TRIGGER no_delete BEFORE DELETE OR TRUNCATE ON tidegate.%I
                         FOR EACH STATEMENT EXECUTE FUNCTION tidegate.refuse_change()', v_table);
     END LOOP;
-    FOREACH v_table IN ARRAY ARRAY['sale_items', 'gate_log', 'checks', 'control_log', 'schema_migrations'] LOOP
+    FOREACH v_table IN ARRAY ARRAY['sale_items', 'gate_log', 'checks', 'control_log', 'rosters', 'schema_migrations'] LOOP
         EXECUTE format('CREATE TRIGGER no_update BEFORE UPDATE ON tidegate.%I
                         FOR EACH STATEMENT EXECUTE FUNCTION tidegate.refuse_change()', v_table);
     END LOOP;
@@ -56,6 +56,23 @@ BEGIN
 END $$;
 CREATE TRIGGER guard BEFORE UPDATE ON tidegate.holdings
     FOR EACH ROW EXECUTE FUNCTION tidegate.guard_holding();
+
+-- A draw is drawn once: what is known of it stays as it is.
+CREATE FUNCTION tidegate.guard_draw() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (OLD.sale, OLD.generation, OLD.commitment, OLD.count, OLD.index_at_open, OLD.root, OLD.frozen_at)
+       IS DISTINCT FROM
+       (NEW.sale, NEW.generation, NEW.commitment, NEW.count, NEW.index_at_open, NEW.root, NEW.frozen_at)
+       OR (OLD.beacon IS NOT NULL AND OLD.beacon IS DISTINCT FROM NEW.beacon)
+       OR (OLD.secret IS NOT NULL AND (OLD.beacon, OLD.secret, OLD.seed, OLD.revealed_at)
+                                      IS DISTINCT FROM (NEW.beacon, NEW.secret, NEW.seed, NEW.revealed_at)) THEN
+        RAISE EXCEPTION 'the draw of %, generation %, cannot be changed', OLD.sale, OLD.generation
+            USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER guard BEFORE UPDATE ON tidegate.draws
+    FOR EACH ROW EXECUTE FUNCTION tidegate.guard_draw();
 
 -- Epochs and control sequences never go back, whatever happens to a sale.
 CREATE FUNCTION tidegate.guard_sale() RETURNS trigger LANGUAGE plpgsql AS $$

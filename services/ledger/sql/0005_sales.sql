@@ -2,7 +2,7 @@
 -- Sales as everybody hears of them: the listing, the tick that opens and sells out, arming, proof and the gate's log.
 
 -- Definitions and states in one row per sale, ordered by name. items: "sku:units:price:currency;..."; pauses: "id:hex of
--- the cause;..."; lifted: "id;...". p_only NULL: all after p_after.
+-- the cause;..."; lifted: "id;..."; draw: "count;index;beacon;secret;seed;root", '' = not frozen, bytes in hex. p_only NULL: all after p_after.
 CREATE FUNCTION tidegate.list_sales(p_after text, p_only text, p_limit integer)
 RETURNS TABLE (
     sale text, generation bigint, items text, opens_ms bigint, queue_order text, limit_per_buyer integer, hold_ms bigint,
@@ -10,7 +10,7 @@ RETURNS TABLE (
     pace_max_milli bigint, proof_every_ms bigint, proof_lease_ms bigint, remaining_bucketed boolean, shards integer,
     state text, epoch bigint, armed boolean, run_id text, replication_id text, control_seq bigint, pauses text,
     lifted text, now_ms bigint, open_from_ms bigint, last_clean_ms bigint, clean_rounds integer, pace_milli bigint,
-    challenge integer)
+    challenge integer, commitment bytea, beacon text, opened boolean, draw text)
 LANGUAGE sql STABLE AS $$
     SELECT s.sale, s.generation,
            (SELECT string_agg(i.sku || ':' || i.units || ':' || i.price_minor || ':' || i.currency, ';' ORDER BY i.item)
@@ -22,7 +22,11 @@ LANGUAGE sql STABLE AS $$
                        FROM unnest(s.pause_ids, s.pause_causes) WITH ORDINALITY AS p (id, cause, n)), ''),
            array_to_string(s.lifted_ids, ';'), tidegate.to_ms(clock_timestamp()),
            tidegate.to_ms(least(s.opens_at, s.opened_at)), coalesce(tidegate.to_ms(s.last_clean_at), 0), s.clean_rounds,
-           s.pace_milli, s.challenge
+           s.pace_milli, s.challenge, s.commitment, s.beacon, s.opened_at IS NOT NULL,
+           coalesce((SELECT d.count || ';' || d.index_at_open || ';' || encode(coalesce(d.beacon, ''), 'hex') || ';' ||
+                            encode(coalesce(d.secret, ''), 'hex') || ';' || encode(coalesce(d.seed, ''), 'hex') || ';' ||
+                            encode(d.root, 'hex')
+                       FROM tidegate.draws d WHERE d.sale = s.sale AND d.generation = s.generation), '')
       FROM tidegate.sales s
      WHERE CASE WHEN p_only IS NULL THEN s.sale > p_after ELSE s.sale = p_only END
      ORDER BY s.sale LIMIT p_limit

@@ -161,6 +161,7 @@ LANGUAGE sql AS $$
     INSERT INTO tidegate.sales AS s (
         sale, generation, opens_at, queue_order, limit_per_buyer, hold_ms, grace_ms, extend_ms, extensions_max,
         pace_start_milli, pace_min_milli, pace_max_milli, proof_every_ms, proof_lease_ms, remaining_bucketed, shards, challenge,
+        commitment, beacon,
         epoch, created_at)
     VALUES (
         p_sale, p_generation, tidegate.from_ms((p_definition->>'opens_ms')::bigint), p_definition->>'order',
@@ -170,7 +171,8 @@ LANGUAGE sql AS $$
         (p_definition->>'pace_min_milli')::bigint, (p_definition->>'pace_max_milli')::bigint,
         (p_definition->>'proof_every_ms')::bigint, (p_definition->>'proof_lease_ms')::bigint,
         (p_definition->>'remaining_bucketed')::boolean, (p_definition->>'shards')::integer,
-        (p_definition->>'challenge')::integer, 1, date_trunc('milliseconds', clock_timestamp()))
+        (p_definition->>'challenge')::integer, decode(coalesce(p_definition->>'commitment', ''), 'hex'),
+        coalesce(p_definition->>'beacon', ''), 1, date_trunc('milliseconds', clock_timestamp()))
     ON CONFLICT (sale) DO UPDATE SET
         generation = excluded.generation, opens_at = excluded.opens_at, queue_order = excluded.queue_order,
         limit_per_buyer = excluded.limit_per_buyer, hold_ms = excluded.hold_ms, grace_ms = excluded.grace_ms,
@@ -178,7 +180,8 @@ LANGUAGE sql AS $$
         pace_start_milli = excluded.pace_start_milli, pace_min_milli = excluded.pace_min_milli,
         pace_max_milli = excluded.pace_max_milli, proof_every_ms = excluded.proof_every_ms,
         proof_lease_ms = excluded.proof_lease_ms, remaining_bucketed = excluded.remaining_bucketed,
-        shards = excluded.shards, challenge = excluded.challenge, epoch = s.epoch + 1,
+        shards = excluded.shards, challenge = excluded.challenge, commitment = excluded.commitment,
+        beacon = excluded.beacon, epoch = s.epoch + 1,
         created_at = excluded.created_at, stage = 'scheduled',
         pause_ids = '{}', pause_causes = '{}', control_seq = s.control_seq + 1, armed = false, armed_at = NULL,
         run_id = '', replication_id = '', system_identifier = '', timeline = '', last_clean_at = NULL, clean_rounds = 0,
@@ -198,7 +201,7 @@ CREATE FUNCTION tidegate.definition_of(p_sale tidegate.sales) RETURNS jsonb LANG
         'pace_start_milli', p_sale.pace_start_milli, 'pace_min_milli', p_sale.pace_min_milli,
         'pace_max_milli', p_sale.pace_max_milli, 'proof_every_ms', p_sale.proof_every_ms,
         'proof_lease_ms', p_sale.proof_lease_ms, 'remaining_bucketed', p_sale.remaining_bucketed, 'shards', p_sale.shards,
-        'challenge', p_sale.challenge,
+        'challenge', p_sale.challenge, 'commitment', encode(p_sale.commitment, 'hex'), 'beacon', p_sale.beacon,
         'items', (SELECT jsonb_agg(jsonb_build_object('sku', i.sku, 'units', i.units, 'price_minor', i.price_minor,
                                                       'currency', i.currency) ORDER BY i.item)
                     FROM tidegate.sale_items i WHERE i.sale = p_sale.sale AND i.generation = p_sale.generation))
@@ -212,6 +215,10 @@ DECLARE
     v_stale   tidegate.judgement := tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence,
                                                               p_sale.control_seq));
 BEGIN
+    IF (p_sale.sale IS NULL OR p_sale.stage = 'closed') AND p_definition->>'order' <> 'fifo' AND EXISTS (
+            SELECT FROM tidegate.draws d WHERE encode(d.commitment, 'hex') = p_definition->>'commitment') THEN
+        RETURN tidegate.judged('definition_invalid', 'policy.commitment was drawn before: make a new secret');
+    END IF;
     IF p_sale.sale IS NULL THEN
         IF (SELECT count(*) FROM tidegate.sales) >= 64 THEN
             RETURN tidegate.judged('not_allowed_now', 'there are 64 sales, no more are kept');
@@ -270,6 +277,7 @@ BEGIN
         WHEN 'open' THEN tidegate.judge_open(p_sale, p_plan)
         WHEN 'rebuild' THEN tidegate.judge_rebuild(p_sale, p_id, p_cause, p_plan)
         WHEN 'close' THEN tidegate.judge_close(p_sale, p_plan)
+        WHEN 'beacon' THEN tidegate.judge_beacon(p_sale, p_cause, p_plan)
         WHEN 'pace' THEN tidegate.judge_pace(p_sale, p_sequence, p_pace, p_plan)
         ELSE tidegate.judged('malformed', 'unknown kind of command') END;
 END $$;

@@ -28,8 +28,9 @@ GRANT USAGE ON SCHEMA tidegate TO tidegate_ledger, tidegate_invariant;
 
 GRANT SELECT ON ALL TABLES IN SCHEMA tidegate TO tidegate_ledger, tidegate_invariant;
 GRANT INSERT ON tidegate.sales, tidegate.sale_items, tidegate.reservations, tidegate.holdings, tidegate.gate_log,
-    tidegate.outbox, tidegate.checks, tidegate.control_log TO tidegate_ledger;
-GRANT UPDATE ON tidegate.sales, tidegate.reservations, tidegate.holdings, tidegate.outbox, tidegate.publisher
+    tidegate.outbox, tidegate.checks, tidegate.control_log, tidegate.rosters, tidegate.draws TO tidegate_ledger;
+GRANT UPDATE ON tidegate.sales, tidegate.reservations, tidegate.holdings, tidegate.outbox, tidegate.publisher,
+    tidegate.draws
     TO tidegate_ledger;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tidegate TO tidegate_ledger;
 GRANT EXECUTE ON FUNCTION tidegate.to_ms(timestamptz), tidegate.units_text(text, boolean), tidegate.slots_text(text),
