@@ -40,7 +40,9 @@ static int64_t expires_at_s(const struct edge_request *request)
 {
     int64_t end_s = now_s(request) + TG_MAX_CHALLENGE_LIFE_S;
     int64_t opens_s = request->sale->sale->opens_at.ms / 1000;
-    return edge_early(request->sale->sale, request->now) && opens_s < end_s ? opens_s : end_s;
+    return edge_arrival(request->sale->sale, request->now) == EDGE_ARRIVAL_EARLY && opens_s < end_s
+               ? opens_s
+               : end_s;
 }
 
 /* {"parameters":{...},"signature":"..."} */

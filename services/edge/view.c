@@ -200,7 +200,7 @@ static void answer_rendered(struct edge_request *request, const char *state,
     struct shown shown = {.place = place_or_null,
                           .words = words_of(request),
                           .state = state,
-                          .order = request->view.sale->random ? "random" : "fifo"};
+                          .order = tg_sale_draws(request->view.sale) ? "random" : "fifo"};
     size_t length;
     char *text, lines[EDGE_HEADERS_BYTES];
     struct edge_writer headers;
