@@ -115,7 +115,8 @@ static void give_for_pass(struct edge_request *request)
         reason = shown.text == NULL ? TG_REASON_TICKET_REQUIRED
                                     : edge_open_ticket(request, &shown, &ticket);
     }
-    if (reason == TG_REASON_NONE && edge_early(request->sale->sale, request->now)) {
+    if (reason == TG_REASON_NONE &&
+        edge_arrival(request->sale->sale, request->now) == EDGE_ARRIVAL_EARLY) {
         reason = TG_REASON_SALE_NOT_OPEN;
     }
     if (reason != TG_REASON_NONE) {
