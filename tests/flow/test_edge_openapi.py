@@ -90,7 +90,7 @@ def test_codes_are_those_of_the_catalogue():
 
 def test_every_route_is_served_and_documented(peers):
     for path, methods in API["paths"].items():
-        address = path.replace("{sale}", "open").replace("{id}", ID).replace("{file}", "none.css")
+        address = path.replace("{sale}", "open").replace("{id}", ID).replace("{file}", "none.css").replace("{part}", "0")
         allow = peers.shop.http("OPTIONS", address).headers["allow"].split(", ")
         assert {m.upper() for m in methods if m in ("get", "post")} == set(allow) - {"HEAD", "OPTIONS"}, path
 
@@ -100,6 +100,8 @@ def test_waiting_answers_are_documented(peers):
     for path in ("/sale/{sale}", "/sale/{sale}/wait", "/sale/{sale}/policy", "/sale/{sale}/board"):
         documented(peers.get(path.replace("{sale}", "open")), path)
         documented(peers.get(path.replace("{sale}", "none")), path)
+    for path in ("/sale/{sale}/draw.json", "/sale/{sale}/roster/{part}"):
+        documented(peers.get(path.replace("{sale}", "open").replace("{part}", "0")), path)
     documented(peers.get("/.well-known/jwks.json"), "/.well-known/jwks.json")
     documented(buyer.ticket("open"), "/sale/{sale}/ticket")
     documented(peers.get("/sale/open/ticket", X_Ticket="x"), "/sale/{sale}/ticket")

@@ -158,6 +158,7 @@ static void read_view(const json_t *root, struct tg_board_view *out_view)
     double pace = json_number_value(json_object_get(root, "pacePerSecond"));
     *out_view = (struct tg_board_view){
         .random = policy != NULL && strcmp(policy, "fifo") != 0,
+        .lottery = policy != NULL && strcmp(policy, "lottery") == 0,
         .watermark = number_of(root, "watermark"),
         .present_at_open = number_of(root, "presentAtOpen"),
         .index_at_open = number_of(root, "indexAtOpen"),

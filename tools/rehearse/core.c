@@ -222,8 +222,9 @@ static struct rehearse_action hear_ticket(struct rehearse_buyer *buyer,
         return trouble(buyer, REHEARSE_TICKETING, answer, rules, dice);
     }
     if (answer->heard == REHEARSE_HEARD_REFUSED) {
-        return end(buyer,
-                   answer->reason == TG_REASON_SALE_CLOSED ? REHEARSE_OVER : REHEARSE_FAILED);
+        bool over = answer->reason == TG_REASON_SALE_CLOSED ||
+                    answer->reason == TG_REASON_REGISTRATION_CLOSED;
+        return end(buyer, over ? REHEARSE_OVER : REHEARSE_FAILED);
     }
     if (answer->said == REHEARSE_SAID_SOLD_OUT || answer->said == REHEARSE_SAID_CLOSED) {
         return end(buyer, answer->said == REHEARSE_SAID_CLOSED ? REHEARSE_OVER : REHEARSE_SOLD_OUT);

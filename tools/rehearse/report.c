@@ -56,6 +56,17 @@ static void put_people(json_t *root, const struct rehearse_result *result)
     put(root, "refusals", refusals);
 }
 
+/* What all processes of the stack did, for the winners too, over the people who heard no. */
+static double cpu_ms_per_no(const struct rehearse_result *result)
+{
+    const uint64_t told = result->crowd->totals.by_state[REHEARSE_SOLD_OUT];
+    double seconds = 0;
+    for (size_t i = 0; i < result->cpu.count; i++) {
+        seconds += result->cpu.daemons[i].seconds;
+    }
+    return told == 0 ? 0 : seconds * 1000 / (double)told;
+}
+
 static void put_sale(json_t *root, const struct rehearse_result *result)
 {
     const struct rehearse_counts *counts = &result->counts;
@@ -163,6 +174,7 @@ static void put_client(json_t *root, const struct rehearse_result *result)
         put(cpu, result->cpu.daemons[i].name, rounded(result->cpu.daemons[i].seconds));
     }
     put(root, "cpuSecondsByDaemon", cpu);
+    put(root, "cpuMsPerPersonToldNo", rounded(cpu_ms_per_no(result)));
 }
 
 int rehearse_report_json(const struct rehearse_result *result, const char *path)
@@ -286,7 +298,8 @@ void rehearse_report_text(const struct rehearse_result *result, FILE *out)
         for (size_t i = 0; i < result->cpu.count; i++) {
             fprintf(out, "  %s %.1f", result->cpu.daemons[i].name, result->cpu.daemons[i].seconds);
         }
-        fputc('\n', out);
+        fprintf(out, "\n  %.2f ms of CPU for each person told no, the winners' share included\n",
+                cpu_ms_per_no(result));
     }
     fprintf(out, "\nverdict: %s\n", result->failure_count == 0 ? "pass" : "FAIL");
     for (size_t i = 0; i < result->failure_count; i++) {

@@ -3,6 +3,7 @@
 """demo: a whole sale, live, in one command. rehearse: many buyers against the running stack, or one of its own."""
 import argparse
 import datetime
+import json
 import os
 import subprocess
 import sys
@@ -27,15 +28,24 @@ class Running:
     ctl = Stack.ctl
 
 
+def policy_of(stack, options, name):
+    """The order of people; for a draw its secret is made, and promised."""
+    if options.policy == "fifo":
+        return "order: fifo"
+    made = json.loads(stack.ctl("-o", "json", "draw", "new", name).stdout)
+    return f"order: {options.policy}, commitment: {made['commitment']}"
+
+
 def sale_file(stack, options, name):
     """Writes the sale's declaration; its opening leaves time for the first arrivals to wait before it."""
     opens = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=options.opens_in_s)
     path = f"{stack.run}/{name}.yaml"
+    policy = policy_of(stack, options, name)
     with open(path, "w", encoding="utf-8") as handle:
         handle.write(f"""sale: {name}
 items: [{{sku: {name}, units: {options.units}, price: 4900, currency: EUR}}]
 opensAt: {opens.strftime('%Y-%m-%dT%H:%M:%SZ')}
-policy: {{order: fifo}}
+policy: {{{policy}}}
 limits: {{perBuyer: 1, holdFor: {options.hold_s}s, grace: {options.grace_s}s, extendBy: 60s, extensions: 2}}
 pace: {{start: {options.pace}/s, max: 5000/s, min: 10/s}}
 proof: {{everyMs: 1000, leaseFor: 3s}}
@@ -49,7 +59,17 @@ def rehearse(stack, options, name):
     stack.ctl("sale", "apply", "-f", sale_file(stack, options, name))
     command = [f"{stack.bin}/rehearse", "--sale", name, "--buyers", str(options.buyers), "--units", str(options.units),
                "--arrive-s", str(options.arrive_s), "--connections", str(options.connections), "--abandon-percent", str(options.abandon_percent), "--out", options.out]
-    return subprocess.run(command, env={**os.environ, **stack.env}, check=False).returncode
+    code = subprocess.run(command, env={**os.environ, **stack.env}, check=False).returncode
+    if options.policy == "fifo":
+        return code
+    return code or show_draw(stack, name)
+
+
+def show_draw(stack, name):
+    """Draws again from what the edge publishes."""
+    url = f"{stack.env['TIDEGATE_EDGE_URL']}/sale/{name}"
+    print(f"the draw: {url}/draw.json", flush=True)
+    return subprocess.run([f"{stack.bin}/tidegatectl", "draw", "verify", url], env={**os.environ, **stack.env}, check=False).returncode
 
 
 def arguments():
@@ -65,6 +85,8 @@ def arguments():
         one.add_argument("--opens-in-s", type=int, default=5, help="seconds until the opening (default 5)")
         one.add_argument("--abandon-percent", type=int, default=abandon, help=f"holders who never pay (default {abandon})")
         one.add_argument("--pace", type=int, default=1000, help="people let in per second (default 1000)")
+        one.add_argument("--policy", choices=("fifo", "random", "lottery"), default="fifo",
+                         help="in the order of arrival, drawn at the opening, or only the registered are drawn (default fifo)")
         one.add_argument("--connections", type=int, default=512, help="shared by all buyers, who wait for one (default 512)")
         one.add_argument("--out", default="", help="where the JSON report goes (default: report.json in the run folder)")
         one.add_argument("--once", action="store_true", help="stop the stack afterwards")
