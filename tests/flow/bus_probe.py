@@ -119,6 +119,7 @@ class Play:
         self.bus, self.sale = Bus(url), sale
         proto = messages()
         self.proto, self.generation, self.epoch = proto, 1, 1
+        self.opened = False
         self.phase, self.opens_at = proto.common.SALE_PHASE_SCHEDULED, int((time.time() + opens_in) * 1000)
         self.free = self.units = units
         self.held, self.pace_milli, self.operator_milli, self.sequence = 0, pace_milli, 0, 1
@@ -148,10 +149,12 @@ class Play:
             items=[ledger.ItemDefinition(sku=self.sale, units=self.units, price_minor=4900, currency="EUR")])
 
     def state(self):
+        self.opened = self.opened or self.phase == self.proto.common.SALE_PHASE_OPEN
         return self.proto.ledger.SaleState(
             sale=self.sale, generation=self.generation, phase=self.phase, epoch=self.epoch, armed=True, run_id="0" * 40,
             replication_id="1" * 40, control_sequence=self.sequence, definition_digest=b"\0" * 16,
-            ledger_now_ms=int(time.time() * 1000), opens_at_ms=self.opens_at, pace_milli=self.operator_milli)
+            ledger_now_ms=int(time.time() * 1000), opens_at_ms=self.opens_at, pace_milli=self.operator_milli,
+            opened=self.opened)
 
     def on_sales(self, _subject, _body, reply, _headers):
         if not self.ledger:
@@ -237,6 +240,7 @@ class Play:
         with self.lock:
             self.generation += 1
             self.seen.update(index_end=0, tickets=0, watermark=0, present=0, open=0)
+        self.opened = False
         self.set(phase=self.proto.common.SALE_PHASE_SCHEDULED)
 
     def lease(self, count=8, edge="edge-played", seconds=3):

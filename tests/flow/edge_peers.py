@@ -111,6 +111,8 @@ def digest_of(definition):
     number(int(definition.remaining_bucketed))
     number(definition.shards)
     number(definition.challenge)
+    field(definition.commitment)
+    field(definition.beacon.encode())
     return mac.digest()[:16]
 
 
@@ -240,6 +242,7 @@ class Peers:
     def phase(self, name, phase, wait=True):
         state = self.sales[name]["state"]
         state.phase = PB["common"].SalePhase.Value(f"SALE_PHASE_{phase}")
+        state.opened = state.opened or phase in ("OPEN", "SOLD_OUT")
         state.control_sequence += 1
         if wait:
             told = {"OPEN": "open", "PAUSED": "paused", "SCHEDULED": "scheduled", "CLOSED": "closed", "SOLD_OUT": "sold_out"}[phase]
