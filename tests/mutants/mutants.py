@@ -323,10 +323,12 @@ MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + CHECKER
 BACKSTOPS = {
     "unit index": (
         Patch(f"{SQL}/0001_tables.sql", *ONE_OWNER),
+        Patch("services/invariant/core_check.c", "    if (!facts->ledger.one_owner) {\n", "    if (false) {\n"),
         Patch("tests/sim/ledger.c", "            taken(ledger, hold, unit, false)) {", "            false) {"),
     ),
     "slot index": (
         Patch(f"{SQL}/0001_tables.sql", *ONE_SLOT),
+        Patch("services/invariant/core_check.c", "    if (!facts->ledger.one_slot) {\n", "    if (false) {\n"),
         Patch("tests/sim/ledger.c", "unit->slot >= ledger->limit || taken(ledger, hold, unit, true)", "unit->slot >= ledger->limit"),
     ),
     # The limit then rests on the ledger's slots alone, which is what the checker and the simulator's oracles must be told.
