@@ -196,6 +196,7 @@ function show(next, values = {}, key = next) {
     $(id).hidden = !shows[next].includes(id);
   }
   announce(key, values);
+  tick();
   if (moved) {
     $("fault").textContent = "";
     document.title = `${say(`badge.${next}`)} · ${sale}`;
