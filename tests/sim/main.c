@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,23 +113,22 @@ static void run_job(struct job *jobs, const struct options *options, uint32_t nu
     job->seed = job->failed ? job->seed : UINT64_MAX;
 }
 
-/* Until all have ended; says now and then how far they are. */
-static void wait_for(const struct job *jobs, const struct options *options)
+/* Until all have ended; says now and then how far they are. SIGCHLD is blocked. */
+static void wait_for(const struct job *jobs, const struct options *options, const sigset_t *ended)
 {
-    const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
-    double next = now_s() + PROGRESS_S;
-    for (uint32_t ended = 0; ended < options->jobs;) {
-        ended += waitpid(-1, NULL, WNOHANG) > 0;
-        if (now_s() < next) {
-            (void)nanosleep(&nap, NULL);
-            continue;
+    const struct timespec pause = {.tv_sec = PROGRESS_S};
+    for (uint32_t left = options->jobs; left > 0;) {
+        const bool told = sigtimedwait(ended, NULL, &pause) > 0;
+        while (left > 0 && waitpid(-1, NULL, WNOHANG) > 0) {
+            left--;
         }
         uint64_t done = 0;
         for (uint32_t i = 0; i < options->jobs; i++) {
             done += jobs[i].done;
         }
-        (void)fprintf(stderr, "%" PRIu64 " schedules\n", done);
-        next += PROGRESS_S;
+        if (!told) {
+            (void)fprintf(stderr, "%" PRIu64 " schedules\n", done);
+        }
     }
 }
 
@@ -139,6 +139,10 @@ static struct job *run_jobs(const struct options *options)
     if (jobs == MAP_FAILED) {
         exit(71);
     }
+    sigset_t ended;
+    (void)sigemptyset(&ended);
+    (void)sigaddset(&ended, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &ended, NULL);
     for (uint32_t i = 0; i < options->jobs; i++) {
         const pid_t child = fork();
         if (child == 0) {
@@ -149,7 +153,7 @@ static struct job *run_jobs(const struct options *options)
             exit(71);
         }
     }
-    wait_for(jobs, options);
+    wait_for(jobs, options, &ended);
     return jobs;
 }
 
