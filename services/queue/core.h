@@ -65,7 +65,7 @@ struct queue_view {
     uint64_t generation;
     struct tg_wall opens_at;
     uint64_t inside_max; /* live passes and holds; at most so many people let in at a time */
-    bool opened; /* has been open */
+    bool opened;         /* has been open */
     enum tg_order order;
     bool beacon_promised;
     struct tg_draw draw;

@@ -19,7 +19,7 @@ CHART = os.path.join(ROOT, "deploy", "k8s", "tidegate")
 WORK = os.path.join(ROOT, "build", "chart")
 HELMS = {"helm3": "v32", "helm4": "v35"}
 SECRET_KEYS = {"control-operator", "control-invariant", "pass.current", "pass-mac", "reservation", "entrant", "buyer", "service", "ticket.current"}
-OWN_SECRETS = {"edge": {"ticket.current", "entrant", "buyer"}, "queue": set(), "admission": {"ticket.current", "pass.current", "pass-mac"},
+OWN_SECRETS = {"edge": {"ticket.current", "entrant", "buyer"}, "queue": set(), "admission": {"ticket.current", "pass.current", "pass-mac", "entrant"},
                "reserve": {"pass-mac", "reservation"}, "ledger": set(), "sweeper": set(), "invariant": {"control-invariant"}}
 
 # What is wrong -> what the refusal says.

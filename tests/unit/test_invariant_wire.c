@@ -87,8 +87,8 @@ static void info_names_the_server(void **state)
         "run_id:abc\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n",
         "run_id:abc\r\nrole:master\r\nmaster_replid:def\r\n",
         "xrun_id:abc\r\nrole:master\r\nmaster_replid:def\r\nmaxmemory_policy:noeviction\r\n",
-        "run_id:0123456789012345678901234567890123456789x\r\nrole:master\r\nmaster_replid:def\r\n"
-        "maxmemory_policy:noeviction\r\n",
+        ("run_id:0123456789012345678901234567890123456789x\r\nrole:master\r\nmaster_replid:def\r\n"
+         "maxmemory_policy:noeviction\r\n"),
     };
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
         assert_int_equal(invariant_wire_server(text(malformed[i]), &server), TG_ERR_MALFORMED);

@@ -58,7 +58,7 @@ def layering():
 
 
 PURE_ALLOWED = re.compile(
-    r"^(tg_|inet_pton$|crypto_|sodium_|randombytes_NOTHING|mem|str|bsearch$|qsort$|snprintf$|__snprintf_chk$|__vsnprintf_chk$|vsnprintf$|__assert_fail$|__stack_chk|"
+    r"^(tg_|inet_pton$|__popcountdi2$|crypto_|sodium_|randombytes_NOTHING|mem|str|bsearch$|qsort$|snprintf$|__snprintf_chk$|__vsnprintf_chk$|vsnprintf$|__assert_fail$|__stack_chk|"
     r"__mem|__str|_GLOBAL_OFFSET_TABLE_|abort$|__ubsan|__asan|__sprintf|[a-z]+_core_)")
 
 

@@ -35,13 +35,13 @@ enum { CTL_POSITIONAL_MAX = 3 };
 struct ctl_arguments {
     const char *positional[CTL_POSITIONAL_MAX];
     size_t count;
-    const char *file;  /* -f */
-    const char *cause; /* --cause */
-    const char *life;  /* --life */
-    const char *wait;  /* --wait */
-    const char *span;  /* --for */
-    const char *limit; /* --limit */
-    const char *valid; /* --valid */
+    const char *file;    /* -f */
+    const char *cause;   /* --cause */
+    const char *life;    /* --life */
+    const char *wait;    /* --wait */
+    const char *span;    /* --for */
+    const char *limit;   /* --limit */
+    const char *valid;   /* --valid */
     const char *entrant; /* --entrant */
     const char *order;   /* --order */
     bool dry_run, automatic, withdraw;
