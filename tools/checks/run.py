@@ -24,7 +24,7 @@ class Tally:
     """What passed and what failed, with the time each part took."""
 
     def __init__(self):
-        self.passed, self.failed, self.failures = 0, 0, []
+        self.passed, self.failed, self.failures, self.built = 0, 0, [], {}
         self.results = {}  # kind -> name -> whether it passed every time; what the guarantees are held against
 
     def note(self, kind, name, good):
@@ -52,7 +52,10 @@ class Tally:
 
 
 def build(tally, preset):
-    return tally.command(f"build {preset}", ["tools/dev", "build", preset])
+    """Builds a preset, once a run. True: it is there."""
+    if preset not in tally.built:
+        tally.built[preset] = tally.command(f"build {preset}", ["tools/dev", "build", preset])
+    return tally.built[preset]
 
 
 def run_style(tally, checks):
@@ -255,47 +258,41 @@ def checks(tally, full):
         run_tidy(tally)
 
 
+# Parts of `test`, cheapest first: the build each runs on, and what it does.
+PARTS = {
+    "check": (None, lambda tally, options: checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))),
+    "unit": ("release", lambda tally, _: run_unit(tally, "release")),
+    "asan": ("asan", lambda tally, _: run_unit(tally, "asan")),
+    "model": (None, lambda tally, _: run_model(tally)),
+    "sim": (None, lambda tally, _: run_sim(tally)),
+    "conformance": (None, lambda tally, _: run_conformance(tally)),
+    "mutants": (None, lambda tally, _: run_mutants(tally)),
+    "fuzz": (None, lambda tally, _: run_fuzz(tally)),
+    "flow": ("release", lambda tally, options: run_flow(tally, options.selection)),
+    "browser": (None, lambda tally, _: run_browser(tally)),
+    "chaos": (None, lambda tally, _: run_chaos(tally)),
+    "chart": (None, lambda tally, _: run_chart(tally)),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/dev test|check", description=__doc__)
     parser.add_argument("what", choices=("test", "check"))
-    parser.add_argument("parts", nargs="*", help="only these parts of test",
-                        choices=("unit", "asan", "check", "model", "sim", "conformance", "mutants", "fuzz", "flow", "browser", "chaos", "chart", []))
+    parser.add_argument("parts", nargs="*", choices=(*PARTS, []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
-    parts = options.parts or ["check", "unit", "asan", "model", "sim", "conformance", "mutants", "fuzz", "flow", "browser", "chaos", "chart"]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
         if build(tally, "asan"):
             run_unit(tally, "asan")
     else:
-        if "check" in parts:
-            checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))
-        if "check" in parts or (not set(parts) <= {"model", "sim", "conformance", "mutants", "fuzz", "browser", "chaos", "chart"} and build(tally, "release")):
-            if "unit" in parts:
-                run_unit(tally, "release")
-        if "asan" in parts and build(tally, "asan"):
-            run_unit(tally, "asan")
-        if "model" in parts:
-            run_model(tally)
-        if "sim" in parts:
-            run_sim(tally)
-        if "conformance" in parts:
-            run_conformance(tally)
-        if "mutants" in parts:
-            run_mutants(tally)
-        if "fuzz" in parts:
-            run_fuzz(tally)
-        if "flow" in parts:
-            run_flow(tally, options.selection)
-        if "browser" in parts:
-            run_browser(tally)
-        if "chaos" in parts:
-            run_chaos(tally)
-        if "chart" in parts:
-            run_chart(tally)
+        for name in [name for name in PARTS if name in (options.parts or PARTS)]:
+            preset, run = PARTS[name]
+            if preset is None or build(tally, preset):
+                run(tally, options)
     if options.what == "test" and not options.selection:
-        tally.check("guarantees", guarantees.unshown(tally.results, set(parts)), 0)
+        tally.check("guarantees", guarantees.unshown(tally.results, set(options.parts or PARTS)), 0)
     if tally.failures:
         print("failed: " + ", ".join(tally.failures))
     print(f"{tally.passed} passed, {tally.failed} failed")
