@@ -143,9 +143,9 @@ class Peers:
                             lambda s, r, h, body: self.presence.append(PB["queue"].Presence.FromString(body)))
         self.teller = threading.Thread(target=self.tell, daemon=True)
         self.teller.start()
-        own = {f"TIDEGATE_EDGE_{name.upper()}": value for name, value in {"rate": "0", **settings}.items()}
+        self.stack.env.update({f"TIDEGATE_EDGE_{name.upper()}": value for name, value in settings.items()})
         try:
-            self.stack.start_daemon("edge", env=own)
+            self.stack.start_daemon("edge")
         except StackError:
             self.close()
             raise
