@@ -53,8 +53,8 @@ def prepare(shop):
     """One sale per state; what a page of that state needs besides."""
     fast = shop.sale(name="summer-festival", units=500)
     waiting = shop.sale(name="winter-concert", units=30, pace="1/s")
-    crowd(shop, waiting, 400)
-    near = shop.sale(name="night-train", units=1000, pace="1/s")
+    crowd(shop, waiting, 3000)  # the line passes people who are not there up to five times as fast
+    nears = [shop.sale(name=f"night-train-{n}", units=1000, pace="1/s") for n in range(6)]
     held_all = shop.sale(name="one-piece", units=1)
     shop.win(held_all)
     paused = shop.sale(name="paused-sale", units=50)
@@ -67,7 +67,7 @@ def prepare(shop):
     scheduled = shop.apply(name="spring-opening", units=3000, opens_in=3 * 86400)
     eventually(lambda: shop.board(scheduled).get("state") == "scheduled", 20, "scheduled")
     return {
-        "scheduled": {"sale": scheduled}, "challenge": {"sale": challenge}, "waiting": {"sale": waiting}, "near": {"sale": near},
+        "scheduled": {"sale": scheduled}, "challenge": {"sale": challenge}, "waiting": {"sale": waiting}, "near": {"sales": nears},
         "allHeld": {"sale": held_all}, "paused": {"sale": paused}, "signIn": {"sale": fast},
         "turn": {"sale": fast, "keep": {"buyer": shop.buyer().token}},
         "held": {"sale": fast, "keep": reserved(shop, fast)},

@@ -43,7 +43,8 @@ async function said(page, name, language, script) {
 }
 
 async function see(world, name, language, script) {
-  const { sale, keep } = world.states[name];
+  const { keep, sales } = world.states[name];
+  const sale = sales ? sales[LANGUAGES.indexOf(language)] : world.states[name].sale; // a line that has not learnt to hurry yet
   if (name === "near") await crowd(world, sale, 30); // less than a minute at one a second
   const { page, close } = await open(world, { language, storage: script && keep, sale });
   try {

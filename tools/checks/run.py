@@ -158,7 +158,7 @@ def run_sim(tally):
     """Past failing seeds, then so many schedules, the same on every machine; then every mutant has to die, and the one without
     tombstones with a seed that replays."""
     for name, options, pattern in (
-            ("sim schedules", ["--seeds", os.environ.get("SIM_SEEDS", "300000")], r"^0 violations, 0 false alarms$"),
+            ("sim schedules", ["--seeds", os.environ.get("SIM_SEEDS", "240000")], r"^0 violations, 0 false alarms$"),
             ("sim mutants", ["--mutants"], r"^\d+ mutants, 0 survive$")):
         begun = time.monotonic()
         code, output = sim(*options, "--jobs", str(os.cpu_count()))
@@ -200,7 +200,7 @@ def run_mutants(tally):
 def run_fuzz(tally):
     """Every fuzzer for a few seconds; the corpora themselves are among the unit tests."""
     begun = time.monotonic()
-    command = ["tools/dev", "fuzz", "--seconds", "8", "--jobs", str(os.cpu_count())]
+    command = ["tools/dev", "fuzz", "--seconds", "5", "--jobs", str(os.cpu_count())]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, errors="replace")
     counts = re.search(r"^(\d+) without a crash, (\d+) failed$", done.stdout, re.M)
     for harness, state in re.findall(r"^(\w+) +[\d,]+ .*  (ok|FAILED)", done.stdout, re.M):
@@ -258,7 +258,8 @@ def checks(tally, full):
         run_tidy(tally)
 
 
-# Parts of `test`, cheapest first: the build each runs on, and what it does.
+# Parts of `test`, cheapest first: the build each runs on, and what it does. Those in LONG run only when they are named.
+LONG = {"browser"}
 PARTS = {
     "check": (None, lambda tally, options: checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))),
     "unit": ("release", lambda tally, _: run_unit(tally, "release")),
@@ -281,18 +282,19 @@ def main():
     parser.add_argument("parts", nargs="*", choices=(*PARTS, []), help="only these parts of test")
     parser.add_argument("-k", dest="selection", help="only flow tests matching this expression")
     options = parser.parse_args()
+    parts = [name for name in PARTS if (name in options.parts if options.parts else name not in LONG)]
     tally = Tally()
     if options.what == "check":
         checks(tally, full=True)
         if build(tally, "asan"):
             run_unit(tally, "asan")
     else:
-        for name in [name for name in PARTS if name in (options.parts or PARTS)]:
+        for name in parts:
             preset, run = PARTS[name]
             if preset is None or build(tally, preset):
                 run(tally, options)
     if options.what == "test" and not options.selection:
-        tally.check("guarantees", guarantees.unshown(tally.results, set(options.parts or PARTS)), 0)
+        tally.check("guarantees", guarantees.unshown(tally.results, set(parts)), 0)
     if tally.failures:
         print("failed: " + ", ".join(tally.failures))
     print(f"{tally.passed} passed, {tally.failed} failed")
