@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack under test. `shop` is shared by the whole run, `own_shop` belongs to one test."""
+"""The stack under test. `shop` is shared by a file, `own_shop` belongs to one test."""
 import os
 import shutil
 import sys
@@ -32,9 +32,9 @@ def close_shop(shop, folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shop():
-    """One stack for the whole run: for tests that break nothing."""
+    """One stack for a file: for tests that break nothing. Not for longer: every open sale is proved twice a second."""
     shared, folder = open_shop()
     yield shared
     close_shop(shared, folder)
