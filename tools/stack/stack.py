@@ -3,6 +3,7 @@
 """The one-machine stack: private servers and all daemons in one run folder. See README.md beside this file."""
 import argparse
 import contextlib
+import fcntl
 import http.client
 import os
 import pwd
@@ -19,23 +20,48 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 LOCAL = os.path.join(ROOT, "deploy", "local")
 DAEMONS = ("ledger", "reserve", "sweeper", "invariant", "queue", "admission", "edge")
 READY_S = 30
+CLAIMS = os.path.join(tempfile.gettempdir(), f"tidegate-ports-{os.getuid()}")
 
 
 class StackError(Exception):
     """Something did not start; the message says what and where to look."""
 
 
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except OSError as fault:
+        return isinstance(fault, PermissionError)
+    return True
+
+
+def claim_port(port):
+    """False when another living process has been given this port: its server may not listen yet, or be down for a moment."""
+    os.makedirs(CLAIMS, exist_ok=True)
+    with open(f"{CLAIMS}/lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = f"{CLAIMS}/{port}"
+        if os.path.exists(path):
+            with open(path, encoding="ascii") as handle:
+                if alive(int(handle.read())):
+                    return False
+        with open(path, "w", encoding="ascii") as handle:
+            handle.write(str(os.getpid()))
+    return True
+
+
 def free_port(wanted=0):
-    """A port nobody listens on: the wanted one if it is free, else one below the range that outgoing connections use."""
-    for port in [wanted, *random.sample(range(15000, 32000), 50)]:
+    """A port nobody listens on: the wanted one if it is free, else one below the range that outgoing connections use, given to
+    nobody else while this process lives."""
+    for port in [wanted, *random.sample(range(15000, 32000), 200)]:
         with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
-                if port:
-                    return port
             except OSError:
                 continue
+        if port and (port == wanted or claim_port(port)):
+            return port
     raise StackError("no free port on 127.0.0.1")
 
 
