@@ -11,8 +11,8 @@ import time
 import pytest
 from conftest import BUILD
 from edge_peers import PB, Peers
+from nginx import nginx
 from shop import eventually
-from stack import free_port
 
 ORIGIN = "https://shop.example"
 
@@ -172,34 +172,14 @@ def test_case_21_personal_answers_are_not_stored(peers):
         assert answer.headers["cache-control"] == "no-store", answer
 
 
-@contextlib.contextmanager
-def caching_proxy(upstream):
+def caching(upstream):
     """nginx with proxy_cache as a default set-up has it."""
-    folder, port = tempfile.mkdtemp(prefix="tidegate-nginx-"), free_port()
-    os.chmod(folder, 0o777)  # its workers are another user
-    with open(f"{folder}/nginx.conf", "w", encoding="ascii") as handle:
-        handle.write(f"""worker_processes 1; daemon off; error_log {folder}/error.log; pid {folder}/pid;
-events {{ worker_connections 64; }}
-http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
-  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  proxy_cache_path {folder}/cache keys_zone=all:1m; server {{ listen 127.0.0.1:{port};
-  location / {{ proxy_pass http://{upstream[0]}:{upstream[1]}; proxy_cache all; proxy_cache_key $uri; }} }} }}
-""")
-    process = subprocess.Popen(["nginx", "-c", f"{folder}/nginx.conf"], stderr=subprocess.DEVNULL)
-    try:
-        def listening():
-            with contextlib.closing(socket.socket()) as probe:
-                return probe.connect_ex(("127.0.0.1", port)) == 0
-        eventually(listening, 10, "nginx listens")
-        yield ("127.0.0.1", port)
-    finally:
-        process.terminate()
-        process.wait(10)
-        subprocess.run(["rm", "-rf", folder], check=False)
+    return lambda folder, port: f"""access_log off; proxy_cache_path {folder}/cache keys_zone=all:1m; server {{ listen 127.0.0.1:{port};
+  location / {{ proxy_pass http://{upstream[0]}:{upstream[1]}; proxy_cache all; proxy_cache_key $uri; }} }}"""
 
 
 def test_case_21_a_caching_proxy_serves_nobody_anothers_ticket(peers):
-    with caching_proxy(peers.shop.address) as proxy:
+    with nginx(caching(peers.shop.address)) as (proxy, _):
         tickets = [peers.shop.http("GET", "/sale/sku_991/ticket", None, {}, proxy).json["token"] for _ in range(3)]
         assert len(set(tickets)) == 3
         peers.board("sku_991", watermark=0)
