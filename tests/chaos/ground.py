@@ -184,6 +184,8 @@ class Ground:
         with open(path, encoding="utf-8") as handle:
             outcome.report = json.load(handle)
         outcome.why += outcome.report["failures"]
+        if "falseSoldOutFirst" in outcome.report["rules"]:
+            outcome.why.append(f"first {outcome.report['rules']['falseSoldOutFirst']}")
         if crowd.returncode and not outcome.report["failures"]:
             outcome.why.append(f"the crowd ended with {crowd.returncode}")
 

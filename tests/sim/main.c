@@ -430,22 +430,21 @@ static int replay(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {{"seeds", required_argument, NULL, 'n'},
-                                          {"from", required_argument, NULL, 'f'},
-                                          {"seconds", required_argument, NULL, 't'},
-                                          {"jobs", required_argument, NULL, 'j'},
-                                          {"mutant", required_argument, NULL, 'm'},
-                                          {"without", required_argument, NULL, 'w'},
-                                          {"replay", required_argument, NULL, 'r'},
-                                          {"mutants", no_argument, NULL, 'M'},
-                                          {"events", required_argument, NULL, 'e'},
-                                          {"known", required_argument, NULL, 'k'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"seeds", required_argument, NULL, 'n'},   {"from", required_argument, NULL, 'f'},
+        {"seconds", required_argument, NULL, 't'}, {"jobs", required_argument, NULL, 'j'},
+        {"mutant", required_argument, NULL, 'm'},  {"without", required_argument, NULL, 'w'},
+        {"replay", required_argument, NULL, 'r'},  {"mutants", no_argument, NULL, 'M'},
+        {"events", required_argument, NULL, 'e'},  {"known", required_argument, NULL, 'k'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     struct options options = {
         .from = 1, .count = 10000, .jobs = 2, .mask = UINT32_MAX, .notes = EVENTS_TOLD};
     struct sim_totals sum;
     int letter;
     while ((letter = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+        if (letter == 'h') {
+            return usage(0);
+        }
         if (take_option(letter, &options) != 0) {
             return usage(64);
         }

@@ -138,9 +138,28 @@ static void honour(uint8_t node, const struct ledger_judge *command)
     }
 }
 
+/* Sent before the corruption, for something the ledger has noted as done: it could mend it. */
+static bool late_repetition(const struct sim_packet *packet)
+{
+    if (!sim.corrupted || packet->kind != MESSAGE_OBEY) {
+        return false;
+    }
+    const struct ledger_orders *orders = &packet->body.obey.orders;
+    for (uint8_t i = 0; i < orders->count; i++) {
+        const struct ledger_row *row = &sim.ledger.rows[orders->ids[i]];
+        if (row->present && row->obeyed_epoch == orders->epoch) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void reserve_request(uint8_t node, const struct sim_packet *packet)
 {
     struct reserve_node *reserve = at(node);
+    if (late_repetition(packet)) {
+        return;
+    }
     switch (packet->kind) {
     case MESSAGE_HOLD:
         reserve_hold_begin(node, packet);

@@ -312,11 +312,17 @@ static void read_history(const PGresult *result, int64_t begun_ms, struct rehear
 int rehearse_ledger_stock(PGconn *connection, const struct rehearse_sale *sale, int64_t begun_ms,
                           uint64_t last_sequence, struct rehearse_facts *facts)
 {
-    PGresult *result =
-        query(connection, sale, 3,
-              "SELECT kind, length(units) - length(replace(units, ':', '')), gate_ms"
-              " FROM tidegate.gate_log WHERE sale = $1 AND epoch = $3::bigint AND $2::bigint > 0"
-              " ORDER BY gate_ms, shard, sequence");
+    /* What is paid cannot come back by itself: it counts as sold from the ledger's word, although
+     * the gate hears it later. */
+    PGresult *result = query(
+        connection, sale, 3,
+        "SELECT g.kind, length(g.units) - length(replace(g.units, ':', '')),"
+        " CASE WHEN g.kind = 'settle'"
+        " THEN LEAST(g.gate_ms, floor(1000 * extract(epoch FROM r.confirmed_at))::bigint)"
+        " ELSE g.gate_ms END AS at_ms"
+        " FROM tidegate.gate_log g LEFT JOIN tidegate.reservations r ON r.id = g.reservation_id"
+        " WHERE g.sale = $1 AND g.epoch = $3::bigint AND $2::bigint > 0"
+        " ORDER BY at_ms, g.shard, g.sequence");
     if (result == NULL) {
         return TG_ERR_STORE;
     }

@@ -153,6 +153,18 @@ static int64_t state_age_ms(const struct rehearse_seen *seen)
     return REHEARSE_CLOCK_SLACK_MS + REHEARSE_TOLD_WITHIN_MS + (int64_t)seen->age_ms;
 }
 
+static void note_false(const struct rehearse_seen *seen, const struct rehearse_facts *facts,
+                       struct rehearse_findings *findings)
+{
+    if (findings->false_sold_out++ > 0) {
+        return;
+    }
+    findings->first_false = *seen;
+    int64_t last = change_before(facts, (int64_t)seen->answered_ms);
+    findings->stock_then =
+        last >= 0 ? facts->stock[last] : (struct rehearse_stock){.free = facts->units};
+}
+
 /* R5, and who was told late. */
 static void judge_told(const struct rehearse_seen *seen, const struct rehearse_facts *facts,
                        struct rehearse_findings *findings)
@@ -161,7 +173,9 @@ static void judge_told(const struct rehearse_seen *seen, const struct rehearse_f
     if (final || seen->told == REHEARSE_TOLD_SOLD_OUT) {
         int64_t from_ms = (int64_t)seen->sent_ms - state_age_ms(seen);
         int64_t to_ms = (int64_t)seen->answered_ms + REHEARSE_CLOCK_SLACK_MS;
-        findings->false_sold_out += !was_empty(facts, from_ms, to_ms, final);
+        if (!was_empty(facts, from_ms, to_ms, final)) {
+            note_false(seen, facts, findings);
+        }
     } else if (seen->told == REHEARSE_TOLD_WAIT && findings->finished_ms != INT64_MAX) {
         findings->told_late +=
             (int64_t)seen->sent_ms > findings->finished_ms + REHEARSE_TOLD_WITHIN_MS;

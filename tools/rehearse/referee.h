@@ -41,18 +41,20 @@ struct rehearse_facts {
 };
 
 struct rehearse_findings {
-    uint64_t oversold;          /* R1, units */
-    uint64_t over_limit;        /* R1, buyers */
-    uint64_t leaked;            /* R2, units that neither store accounts for alike */
-    uint64_t lost_holds;        /* R3: 201 without a row */
-    uint64_t wrong_holds;       /* R3: a row, but not what was told */
-    uint64_t wrong_orders;      /* R3: confirmed was told, the row says otherwise */
-    uint64_t refused_after_win; /* R4 */
-    uint64_t two_for_one_key;   /* R4 */
-    uint64_t false_sold_out;    /* R5 */
-    uint64_t false_alarms;      /* R6: alarms although nothing was corrupted */
-    bool alarm_missing;         /* R6: something was, and nobody noticed */
-    uint64_t held_while_paused; /* R7, holds */
+    uint64_t oversold;                /* R1, units */
+    uint64_t over_limit;              /* R1, buyers */
+    uint64_t leaked;                  /* R2, units that neither store accounts for alike */
+    uint64_t lost_holds;              /* R3: 201 without a row */
+    uint64_t wrong_holds;             /* R3: a row, but not what was told */
+    uint64_t wrong_orders;            /* R3: confirmed was told, the row says otherwise */
+    uint64_t refused_after_win;       /* R4 */
+    uint64_t two_for_one_key;         /* R4 */
+    uint64_t false_sold_out;          /* R5 */
+    struct rehearse_seen first_false; /* of them, when there is any, */
+    struct rehearse_stock stock_then; /* and the stock when it was answered */
+    uint64_t false_alarms;            /* R6: alarms although nothing was corrupted */
+    bool alarm_missing;               /* R6: something was, and nobody noticed */
+    uint64_t held_while_paused;       /* R7, holds */
     uint64_t told_late;     /* asked more than 1 s after the last unit was sold, and not told so */
     int64_t first_empty_ms; /* when stock was first 0; INT64_MAX: never */
     int64_t finished_ms;    /* when nothing was free nor held, to stay; INT64_MAX: never */

@@ -86,6 +86,22 @@ static void put_sale(json_t *root, const struct rehearse_result *result)
     put(root, "compensations", whole(counts->compensations));
 }
 
+/* What a referee points at: the first false "sold out", and the stock at that moment. */
+static json_t *false_sold_out(const struct rehearse_findings *findings)
+{
+    const struct rehearse_seen *seen = &findings->first_false;
+    json_t *first = json_object();
+    put(first, "request", json_string(asks[seen->ask]));
+    put(first, "final", json_boolean(seen->told == REHEARSE_TOLD_FINAL));
+    put(first, "sentMs", whole(seen->sent_ms));
+    put(first, "answeredMs", whole(seen->answered_ms));
+    put(first, "ageMs", whole(seen->age_ms));
+    put(first, "free", whole(findings->stock_then.free));
+    put(first, "held", whole(findings->stock_then.held));
+    put(first, "changedMs", json_integer(findings->stock_then.at_ms));
+    return first;
+}
+
 static void put_rules(json_t *root, const struct rehearse_result *result)
 {
     const struct rehearse_findings *findings = &result->findings;
@@ -102,6 +118,9 @@ static void put_rules(json_t *root, const struct rehearse_result *result)
     put(rules, "soldOutAfterWin", whole(findings->refused_after_win));
     put(rules, "twoReservationsForOneKey", whole(findings->two_for_one_key));
     put(rules, "falseSoldOut", whole(findings->false_sold_out));
+    if (findings->false_sold_out > 0) {
+        put(rules, "falseSoldOutFirst", false_sold_out(findings));
+    }
     put(rules, "falseSoldOutJudged", json_boolean(result->facts.stock_known));
     put(rules, "falseAlarms", whole(findings->false_alarms));
     put(rules, "alarmMissing", json_boolean(findings->alarm_missing));
