@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-import { accessible, crowd, open, state } from "./page.mjs";
+import { accessible, crowd, open, state, until } from "./page.mjs";
 
 const get = async (world, path, headers = {}) => {
   const reply = await fetch(`${world.base}${path}`, { headers });
@@ -70,21 +70,21 @@ async function placeIsKept(world) {
   const { page, close } = await open(world);
   const { sale } = world.states.waiting;
   await page.goto(`/sale/${sale}`);
-  await page.waitForFunction(() => Number(document.getElementById("number").textContent) > 0);
+  await until(page, () => Number(document.getElementById("number").textContent) > 0);
   const number = await page.textContent("#number");
   await page.evaluate(() => {
     const ahead = document.getElementById("ahead");
     globalThis.seen = [Number(ahead.textContent)];
     new MutationObserver(() => globalThis.seen.push(Number(ahead.textContent))).observe(ahead, { childList: true, characterData: true, subtree: true });
   });
-  await page.waitForFunction(() => { // a person looks again and again; the watermark moves one a second
+  await until(page, () => { // a person looks again and again; the watermark moves one a second
     document.getElementById("check").click();
     return globalThis.seen.at(-1) <= globalThis.seen[0] - 3;
-  }, null, { polling: 300 });
+  });
   const seen = await page.evaluate("seen");
   assert.deepEqual(seen, [...seen].sort((a, b) => b - a), "never rising");
   await page.reload();
-  await page.waitForFunction((wanted) => document.getElementById("number").textContent === wanted, number);
+  await until(page, (wanted) => document.getElementById("number").textContent === wanted, number);
   await close();
 }
 

@@ -13,7 +13,7 @@ const plan = JSON.parse(readFileSync(process.argv[2], "utf-8"));
 const only = process.argv[3];
 const packages = createRequire(`${plan.modules}/`);
 const { chromium } = packages("playwright-core");
-const LANES = 2, CHROMIUM = process.env.TIDEGATE_CHROMIUM ?? "/usr/bin/chromium";
+const LANES = 2, CHROMIUM = process.env.TIDEGATE_CHROMIUM ?? "/usr/bin/chromium-headless-shell";
 
 const deadline = setTimeout(() => {
   console.log(`FAIL all: not finished after ${plan.limitMs / 1000} s`);

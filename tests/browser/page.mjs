@@ -48,6 +48,15 @@ export async function reflows(page) {
   assert.ok(wide <= room, `${wide} px wide in a window of ${room}`);
 }
 
+/** Waits until `condition` of the page is true. Asked from here: what the page itself would evaluate again its policy forbids. */
+export async function until(page, condition, value, seconds = 90) {
+  const deadline = Date.now() + seconds * 1000;
+  while (!(await page.evaluate(condition, value))) {
+    assert.ok(Date.now() < deadline, `not so after ${seconds} s: ${condition} ${value ?? ""}`);
+    await new Promise((later) => setTimeout(later, 100));
+  }
+}
+
 export const state = (page, name, timeout = 90000) => page.waitForSelector(`body[data-state="${name}"]`, { timeout });
 
 /** Others take places until a new one has so many ahead: new places are behind the old ones, and the watermark only rises. */

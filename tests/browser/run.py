@@ -52,9 +52,9 @@ def reserved(shop, sale, act=None):
 def prepare(shop):
     """One sale per state; what a page of that state needs besides."""
     fast = shop.sale(name="summer-festival", units=500)
-    waiting = shop.sale(name="winter-concert", units=30, pace="1/s")
+    waiting = shop.sale(name="winter-concert", units=30, pace="1/s", pace_max="1/s")
     crowd(shop, waiting, 3000)  # the line passes people who are not there up to five times as fast
-    nears = [shop.sale(name=f"night-train-{n}", units=1000, pace="1/s") for n in range(6)]
+    nears = [shop.sale(name=f"night-train-{n}", units=1000, pace="1/s", pace_max="1/s") for n in range(6)]
     held_all = shop.sale(name="one-piece", units=1)
     shop.win(held_all)
     paused = shop.sale(name="paused-sale", units=50)
@@ -83,7 +83,7 @@ def journeys(shop):
         entrant = bytes.fromhex(handle.read().split()[-1])
     domain = b"tidegate challenge key"
     secret = hashlib.blake2b(len(domain).to_bytes(8, "little") + domain, key=entrant).hexdigest()[:64]
-    line = shop.sale(units=1, pace="1/s")
+    line = shop.sale(units=1, pace="1/s", pace_max="1/s")
     return {"line": line, "buyers": [shop.buyer().token, shop.buyer().token], "service": shop.service,
             "ticket": shop.sale(units=20, challenge="ticket"), "pass": shop.sale(units=20, challenge="pass"),
             "patience": shop.sale(units=20, challenge="ticket"), "secret": secret}

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { LANGUAGES, accessible, crowd, open, reflows, state } from "./page.mjs";
+import { LANGUAGES, accessible, crowd, open, reflows, state, until } from "./page.mjs";
 
 const states = JSON.parse(readFileSync(new URL("states.json", import.meta.url), "utf-8"));
 const words = Object.fromEntries(LANGUAGES.map((language) => [
@@ -52,7 +52,7 @@ async function see(world, name, language, script) {
     await page.goto(`/sale/${sale}${script ? "" : "/wait"}`);
     await state(page, bodies[name] ?? name);
     if (!script) assert.equal(await page.evaluate("document.scripts.length"), 0); // so axe may run: the page is the same without it
-    await page.waitForFunction((wanted) => document.querySelector("h1").textContent === wanted, words[language][`${name}.headline`]);
+    await until(page, (wanted) => document.querySelector("h1").textContent === wanted, words[language][`${name}.headline`]);
     await said(page, name, language, script);
     for (const one of language === "en" ? [...looks, forced] : looks) {
       await look(world, page, `${name}-${language}-${script ? "script" : "plain"}`, one);
