@@ -229,6 +229,20 @@ static void raise_descriptor_limit(void)
     }
 }
 
+static int open_bus(struct tg_app *app)
+{
+    const struct tg_app_spec *spec = app->spec;
+    const struct tg_bus_spec bus = {
+        .url = app->settings.nats_url,
+        .daemon = spec->name,
+        .instance = app->instance,
+        .identity = spec->identity != NULL ? spec->identity(spec->context) : spec->name,
+        .keys = app->settings.nats_keys,
+        .ca = app->settings.nats_ca,
+        .server_name = app->settings.nats_server_name};
+    return tg_bus_open(&app->loop, &bus, &app->bus);
+}
+
 static int open_all(struct tg_app *app)
 {
     int error = app_admin_open(app);
@@ -240,8 +254,7 @@ static int open_all(struct tg_app *app)
         return error;
     }
     if (!app->spec->without_bus) {
-        error = tg_bus_open(&app->loop, app->settings.nats_url, app->spec->name, app->instance,
-                            &app->bus);
+        error = open_bus(app);
         if (error != 0) {
             tg_log(TG_LOG_ERROR, "app.bus_failed", TG_TEXT_FIELD("error", tg_error_text(error)));
             return error;

@@ -38,6 +38,8 @@ struct tg_app_spec {
     /* What its store says of its own configuration, as lines "name value\n" (TG_REQUIREMENT rows of
      * catalog/requirements.def); "" while that is not known. May be NULL: no store. */
     void (*configuration)(void *context, char *out_text, size_t capacity);
+    /* Of catalog/identities.def, once settings are filled. NULL: its name. */
+    const char *(*identity)(const void *context);
     void *context;
     bool without_bus; /* tools and tests */
 };

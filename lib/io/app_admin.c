@@ -29,9 +29,10 @@ static const char *phase_why(enum app_phase phase)
     return "unknown";
 }
 
-static bool bus_ready(const struct tg_app *app)
+/* "" when the bus is as it should be. */
+static const char *bus_fault(const struct tg_app *app)
 {
-    return app->spec->without_bus || (app->bus != NULL && tg_bus_healthy(app->bus));
+    return app->spec->without_bus || app->bus == NULL ? "" : tg_bus_fault(app->bus);
 }
 
 static bool daemon_ready(struct tg_app *app, const char **out_why)
@@ -48,8 +49,8 @@ bool app_is_ready(struct tg_app *app, const char **out_why)
     if (app->phase != APP_RUNNING) {
         return false;
     }
-    if (!bus_ready(app)) {
-        *out_why = "not connected to NATS";
+    *out_why = bus_fault(app);
+    if ((*out_why)[0] != '\0') {
         return false;
     }
     return daemon_ready(app, out_why);
@@ -79,12 +80,13 @@ static void answer_verbose(struct tg_app *app, struct tg_http_exchange *exchange
     const char *daemon_why = "not asked";
     bool running = app->phase == APP_RUNNING;
     bool daemon = running && daemon_ready(app, &daemon_why);
-    bool bus = bus_ready(app);
+    const char *fault = bus_fault(app);
+    bool bus = fault[0] == '\0';
     bool ready = app_is_ready(app, &why);
     snprintf(body, sizeof(body), "[%c]lifecycle %s\n[%c]bus %s\n[%c]%s %s\nreadyz check %s\n",
              running ? '+' : '-', running ? "running" : phase_why(app->phase), bus ? '+' : '-',
-             bus ? "ok" : "not connected to NATS", daemon ? '+' : '-', app->spec->name,
-             daemon ? "ok" : daemon_why, ready ? "passed" : "failed");
+             bus ? "ok" : fault, daemon ? '+' : '-', app->spec->name, daemon ? "ok" : daemon_why,
+             ready ? "passed" : "failed");
     answer_text(exchange, ready ? 200 : 503, body);
 }
 
@@ -126,7 +128,7 @@ static void measure_process(const struct tg_app *app)
     }
     tg_metric_set(TG_METRIC_PROCESS_MEMORY, "", resident_bytes());
     if (!app->spec->without_bus) {
-        tg_metric_set(TG_METRIC_BUS_CONNECTED, "", bus_ready(app) ? 1 : 0);
+        tg_metric_set(TG_METRIC_BUS_CONNECTED, "", bus_fault(app)[0] == '\0' ? 1 : 0);
     }
 }
 

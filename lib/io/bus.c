@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <sodium.h>
 #include <stdio.h>
 
 enum { REOPEN_MS = 1000, FLUSH_MS_MAX = 500, SLOW_MEMORY_US = 5000000, DRAIN_US = 5000 };
@@ -19,10 +20,22 @@ int64_t tg_bus_payload_max(const struct tg_bus *bus)
     return tg_bus_connected(bus) ? natsConnection_GetMaxPayload(bus->connection) : 0;
 }
 
+static bool is_slow(const struct tg_bus *bus)
+{
+    return bus->slow_us != 0 && tg_now_us() - bus->slow_us <= SLOW_MEMORY_US;
+}
+
 bool tg_bus_healthy(const struct tg_bus *bus)
 {
-    return tg_bus_connected(bus) &&
-           (bus->slow_us == 0 || tg_now_us() - bus->slow_us > SLOW_MEMORY_US);
+    return tg_bus_connected(bus) && !is_slow(bus) && !bus->denied;
+}
+
+const char *tg_bus_fault(const struct tg_bus *bus)
+{
+    if (!tg_bus_connected(bus)) {
+        return bus->fault[0] != '\0' ? bus->fault : "not connected to NATS";
+    }
+    return bus->denied ? bus->fault : is_slow(bus) ? "behind with messages of NATS" : "";
 }
 
 struct tg_series *bus_series(struct tg_series **slot, enum tg_metric metric, const char *label)
@@ -101,29 +114,68 @@ static void forget_connection(struct tg_bus *bus)
 
 static void on_reopen(uv_timer_t *timer);
 
-/* Blocks for the connect time-out at most; goes on trying in the library's thread. */
-static int connect_now(struct tg_bus *bus)
+/* What an attempt of ours met, in words for who has to mend it. */
+static void note_fault(struct tg_bus *bus, natsStatus s)
+{
+    const char *text = nats_GetLastError(NULL);
+
+    if (s == NATS_CONNECTION_AUTH_FAILED) {
+        snprintf(bus->fault, sizeof(bus->fault),
+                 bus->keys != NULL
+                     ? "NATS does not know the key of the identity %s"
+                     : "NATS wants an NKey of the identity %s: set TIDEGATE_NATS_KEYS",
+                 bus->identity);
+    } else {
+        snprintf(bus->fault, sizeof(bus->fault), "not connected to NATS: %s",
+                 text != NULL && text[0] != '\0' ? text : natsStatus_GetText(s));
+    }
+}
+
+/* One attempt. `patient`: where nobody answers, the library goes on trying in its thread; it would
+ * also go on where the server refuses us, and forget why. */
+static int attempt(struct tg_bus *bus, bool patient, natsStatus *out_status)
 {
     natsOptions *options = NULL;
-    natsStatus s;
     int error;
 
     if (natsOptions_Create(&options) != NATS_OK) {
         return -ENOMEM;
     }
-    error = bus_link_options(bus, bus->url, options);
+    error = bus_link_options(bus, options, patient);
+    if (error == 0) {
+        atomic_store(&bus->link.closed, false);
+        *out_status = natsConnection_Connect(&bus->connection, options);
+    }
+    natsOptions_Destroy(options);
+    return error;
+}
+
+static bool nobody_there(natsStatus s)
+{
+    return s == NATS_NO_SERVER || s == NATS_TIMEOUT || s == NATS_IO_ERROR ||
+           s == NATS_CONNECTION_CLOSED;
+}
+
+/* Blocks for the connect time-out at most, twice where nobody answers. */
+static int connect_now(struct tg_bus *bus)
+{
+    natsStatus s = NATS_OK;
+    int error;
+
+    bus->fault[0] = '\0';
+    error = attempt(bus, false, &s);
+    if (error == 0 && nobody_there(s)) {
+        error = attempt(bus, true, &s);
+    }
     if (error != 0) {
-        natsOptions_Destroy(options);
         return error;
     }
-    atomic_store(&bus->link.closed, false);
-    s = natsConnection_Connect(&bus->connection, options);
-    natsOptions_Destroy(options);
     if (s == NATS_OK) {
         atomic_store(&bus->link.announced, true);
     } else if (s == NATS_INVALID_ARG || s == NATS_ADDRESS_MISSING || s == NATS_NO_MEMORY) {
         return TG_ERR_SETTING;
     } else if (s != NATS_NOT_YET_CONNECTED) {
+        note_fault(bus, s);
         bus->connection = NULL;
         uv_timer_start(&bus->reopen, on_reopen, REOPEN_MS, 0);
     }
@@ -141,6 +193,15 @@ static void on_reopen(uv_timer_t *timer)
     }
 }
 
+static void free_texts(struct tg_bus *bus)
+{
+    free(bus->url);
+    free(bus->keys);
+    free(bus->ca);
+    free(bus->server_name);
+    sodium_memzero(&bus->nkey, sizeof(bus->nkey));
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct tg_bus *bus = handle->data;
@@ -156,7 +217,7 @@ static void on_handle_closed(uv_handle_t *handle)
     uv_mutex_destroy(&bus->link.lock);
     bus_arena_free(&bus->scratch);
     free(bus->calls.table);
-    free(bus->url);
+    free_texts(bus);
     free(bus);
 }
 
@@ -194,6 +255,7 @@ void bus_look(struct tg_bus *bus)
         bus->slow_us = tg_now_us();
         tg_metric_add(TG_METRIC_BUS_SLOW, "", slow);
     }
+    bus->denied = bus_link_denied(bus, bus->fault);
     if (bus->freeing) {
         if (library_is_done(bus) && !uv_is_closing((const uv_handle_t *)&bus->link.wake)) {
             finish(bus);
@@ -333,23 +395,41 @@ static int open_handles(struct tg_bus *bus, uv_loop_t *loop)
     return 0;
 }
 
-static int fill(struct tg_bus *bus, const char *url, const char *daemon, const char *instance)
+/* A copy; NULL stays NULL, and "" becomes it. */
+static int keep(const char *text, char **out_copy)
+{
+    if (text == NULL || text[0] == '\0') {
+        return 0;
+    }
+    *out_copy = strdup(text);
+    return *out_copy == NULL ? -ENOMEM : 0;
+}
+
+static int fill_name(char *out_name, size_t capacity, const char *name)
+{
+    return tg_sale_name_valid(name, strlen(name)) &&
+                   snprintf(out_name, capacity, "%s", name) < (int)capacity
+               ? 0
+               : TG_ERR_RANGE;
+}
+
+static int fill(struct tg_bus *bus, const struct tg_bus_spec *spec)
 {
     struct bus_subscription inbox = {.duty = BUS_DUTY_INBOX};
 
-    if (snprintf(bus->daemon, sizeof(bus->daemon), "%s", daemon) >= (int)sizeof(bus->daemon) ||
-        snprintf(bus->instance, sizeof(bus->instance), "%s", instance) >=
-            (int)sizeof(bus->instance) ||
-        !tg_sale_name_valid(daemon, strlen(daemon)) ||
-        !tg_sale_name_valid(instance, strlen(instance))) {
+    if (fill_name(bus->daemon, sizeof(bus->daemon), spec->daemon) != 0 ||
+        fill_name(bus->instance, sizeof(bus->instance), spec->instance) != 0 ||
+        fill_name(bus->identity, sizeof(bus->identity), spec->identity) != 0 ||
+        spec->url[0] == '\0') {
         return TG_ERR_RANGE;
     }
-    bus->url = strdup(url);
-    if (bus->url == NULL) {
+    if (keep(spec->url, &bus->url) != 0 || keep(spec->keys, &bus->keys) != 0 ||
+        keep(spec->ca, &bus->ca) != 0 || keep(spec->server_name, &bus->server_name) != 0) {
         return -ENOMEM;
     }
     bus->started = tg_now_wall();
-    snprintf(bus->inbox, sizeof(bus->inbox), "_INBOX.tidegate.%s.", bus->instance);
+    snprintf(bus->inbox, sizeof(bus->inbox), "_INBOX.tidegate.%s.%s.", bus->identity,
+             bus->instance);
     snprintf(inbox.subject, sizeof(inbox.subject), "%s*", bus->inbox);
     if (bus_subscribe(bus, &inbox, NULL) != 0 || bus_service_open(bus) != 0) {
         return TG_ERR_FULL;
@@ -357,8 +437,7 @@ static int fill(struct tg_bus *bus, const char *url, const char *daemon, const c
     return bus_calls_open(&bus->calls);
 }
 
-int tg_bus_open(uv_loop_t *loop, const char *url, const char *daemon, const char *instance,
-                struct tg_bus **out_bus)
+int tg_bus_open(uv_loop_t *loop, const struct tg_bus_spec *spec, struct tg_bus **out_bus)
 {
     struct tg_bus *bus = calloc(1, sizeof(*bus));
     int error;
@@ -366,13 +445,13 @@ int tg_bus_open(uv_loop_t *loop, const char *url, const char *daemon, const char
     if (bus == NULL) {
         return -ENOMEM;
     }
-    error = fill(bus, url, daemon, instance);
+    error = fill(bus, spec);
     if (error == 0) {
         error = open_handles(bus, loop);
     }
     if (error != 0) {
         free(bus->calls.table);
-        free(bus->url);
+        free_texts(bus);
         free(bus);
         return error;
     }

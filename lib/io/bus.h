@@ -18,7 +18,7 @@
 #define TG_SUBJECT_PREFIX "tidegate.v1."
 
 enum tg_message {
-#define TG_MESSAGE(id, subject, kind, owner, request, reply) TG_MESSAGE_##id,
+#define TG_MESSAGE(id, subject, kind, owner, request, reply, peers) TG_MESSAGE_##id,
 #include "catalog/messages.def"
 #undef TG_MESSAGE
     TG_MESSAGE_COUNT
@@ -30,16 +30,32 @@ struct tg_bus;
 struct tg_bus_incoming; /* one received message; owned by the handler until replied to or released
                          */
 
-/* Connects without blocking the loop for more than `connect_ms`; reconnects for ever. Returns 0 or
- * a negative error. */
-TG_MUST_CHECK int tg_bus_open(uv_loop_t *loop, const char *url, const char *daemon,
-                              const char *instance, struct tg_bus **out_bus);
+/* Where NATS is and how this process shows who it is. Texts are borrowed during tg_bus_open. */
+struct tg_bus_spec {
+    const char *url;    /* nats://host:port, or tls://: then the server's certificate is verified */
+    const char *daemon; /* "edge": its name in the service protocol */
+    const char *instance; /* unique among those */
+    const char *identity; /* of catalog/identities.def: the rights it needs, and its inbox */
+    const char *keys;     /* folder with nats-IDENTITY; NULL or "": shows none */
+    const char *ca; /* file of the authorities trusted with tls://; NULL or "": the system's */
+    const char *server_name; /* in its certificate; NULL or "": the URL's host */
+};
+
+/* Connects without blocking the loop for more than twice the connect time-out; reconnects for ever.
+ * Returns 0 or a negative error. */
+TG_MUST_CHECK int tg_bus_open(uv_loop_t *loop, const struct tg_bus_spec *spec,
+                              struct tg_bus **out_bus);
 /* Sends what is buffered and closes; no callback runs after it. Run the loop until it is empty:
  * closing ends there. NULL is fine. */
 struct tg_bus *tg_bus_free(struct tg_bus *bus);
 bool tg_bus_connected(const struct tg_bus *bus);
-/* Connected, and no pending limit was reached in the last 5 s: what readiness asks. */
+/* Connected, no pending limit was reached in the last 5 s, and nothing was refused for want of a
+ * permission on this connection: what readiness asks. */
 bool tg_bus_healthy(const struct tg_bus *bus);
+
+/* Why it is not healthy, for people: what NATS refused, or that it does not answer. "" when it is.
+ * Valid until the loop goes on. */
+const char *tg_bus_fault(const struct tg_bus *bus);
 
 /* The longest message the server takes, headers included; 0 while not connected. */
 int64_t tg_bus_payload_max(const struct tg_bus *bus);

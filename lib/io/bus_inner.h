@@ -5,6 +5,7 @@
 #define TG_IO_BUS_INNER_H
 
 #include "lib/io/bus.h"
+#include "lib/io/keys.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
 #include "lib/pure/limit.h"
@@ -14,6 +15,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { BUS_FAULT_BYTES = 200 };
 
 enum bus_kind { BUS_REQUEST, BUS_ASK_ALL, BUS_PUBLISH };
 
@@ -59,6 +62,8 @@ struct bus_link {
     atomic_bool closed;     /* the connection's last callback came */
     atomic_uint deliveries; /* threads of the library that may still call bus_link_answer */
     atomic_uint slow;       /* slow-consumer reports not yet counted */
+    bool denied; /* under the lock: a right was missing on this connection; `fault` says which */
+    char fault[BUS_FAULT_BYTES]; /* under the lock */
 };
 
 struct bus_stats { /* of the service protocol */
@@ -84,8 +89,8 @@ enum {
     BUS_SUBSCRIPTIONS = 64,
     BUS_WHEEL = 256,
     BUS_TICK_MS = 10,
-    BUS_INBOX_BYTES = 80,
-    BUS_PREFIX_BYTES = 60
+    BUS_INBOX_BYTES = 112,
+    BUS_PREFIX_BYTES = 92
 };
 enum { BUS_DRAIN_MESSAGES = 64, BUS_POOLED_INCOMING = 64, BUS_ERROR_BYTES = 256 };
 enum { BUS_BUFFERED_BYTES = 8 << 20 };
@@ -133,7 +138,10 @@ struct bus_metrics { /* resolved when first needed */
 struct tg_bus {
     struct bus_link link;
     natsConnection *connection; /* NULL while none could be made */
-    char daemon[32], instance[40], inbox[BUS_PREFIX_BYTES];
+    char daemon[32], instance[40], identity[32], inbox[BUS_PREFIX_BYTES];
+    char *url, *keys, *ca, *server_name; /* all but url NULL where none */
+    struct tg_sign_key nkey;             /* what it showed at the last attempt */
+    char fault[BUS_FAULT_BYTES];         /* of the last attempt of ours, or a copy of the link's */
     struct bus_subscription subscriptions[BUS_SUBSCRIPTIONS];
     size_t subscription_count;
     struct bus_calls calls;
@@ -142,12 +150,12 @@ struct tg_bus {
     struct bus_arena scratch; /* replies */
     struct bus_metrics metrics;
     uv_timer_t tick, reopen;
-    char *url;
     uv_check_t check;
     uv_idle_t idle;
     struct tg_wall started;
     uint64_t slow_us; /* when the pending limit was last reached; 0: never */
     bool up;          /* what the loop has acted on */
+    bool denied;      /* a right is missing: `fault` says which */
     bool freeing;
     int handles_open;
     uint8_t packed[TG_MAX_BUS_BODY_BYTES];
@@ -155,7 +163,9 @@ struct tg_bus {
 
 /* bus_link.c: hooks of nats.c and its callbacks. */
 TG_MUST_CHECK int bus_link_open(struct tg_bus *bus, uv_loop_t *loop);
-TG_MUST_CHECK int bus_link_options(struct tg_bus *bus, const char *url, natsOptions *options);
+TG_MUST_CHECK int bus_link_options(struct tg_bus *bus, natsOptions *options, bool patient);
+/* Whether a right was missing on this connection; then out_fault (if not NULL) says which. */
+bool bus_link_denied(struct tg_bus *bus, char out_fault[BUS_FAULT_BYTES]);
 void bus_link_apply(struct tg_bus *bus); /* on the loop: polls what the hooks asked for */
 void bus_link_drop(struct bus_link *link);
 /* Called by the library's delivery thread. Synchronous subscriptions would do for the inbox too,

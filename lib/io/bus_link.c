@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum { CONNECT_MS = 1000, RECONNECT_WAIT_MS = 200, RECONNECT_JITTER_MS = 100 };
@@ -129,6 +131,7 @@ static natsStatus hook_attach(void **user_data, void *loop, natsConnection *conn
     link->fd_next = fd;
     link->wanted = UV_READABLE;
     link->connection = connection;
+    link->denied = false; /* another connection, perhaps other rights: what lacks is said again */
     uv_mutex_unlock(&link->lock);
     atomic_store(&link->attached, true);
     *user_data = bus;
@@ -196,13 +199,34 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
                      void *context)
 {
     struct tg_bus *bus = context;
+    const char *text = NULL;
 
-    (void)connection;
     (void)subscription;
     if (error == NATS_SLOW_CONSUMER) {
         atomic_fetch_add(&bus->link.slow, 1);
         uv_async_send(&bus->link.wake);
+    } else if (error == NATS_NOT_PERMITTED) {
+        (void)natsConnection_GetLastError(connection, &text);
+        uv_mutex_lock(&bus->link.lock);
+        bus->link.denied = true;
+        snprintf(bus->link.fault, sizeof(bus->link.fault), "NATS refuses the identity %s: %s",
+                 bus->identity, text != NULL ? text : "no permission");
+        uv_mutex_unlock(&bus->link.lock);
+        uv_async_send(&bus->link.wake);
     }
+}
+
+bool bus_link_denied(struct tg_bus *bus, char out_fault[BUS_FAULT_BYTES])
+{
+    bool denied;
+
+    uv_mutex_lock(&bus->link.lock);
+    denied = bus->link.denied;
+    if (denied && out_fault != NULL) {
+        memcpy(out_fault, bus->link.fault, BUS_FAULT_BYTES);
+    }
+    uv_mutex_unlock(&bus->link.lock);
+    return denied;
 }
 
 void bus_link_answer(natsConnection *connection, natsSubscription *subscription,
@@ -292,13 +316,76 @@ int bus_link_open(struct tg_bus *bus, uv_loop_t *loop)
     return 0;
 }
 
-int bus_link_options(struct tg_bus *bus, const char *url, natsOptions *options)
+/* The library frees the signature. Its threads may call this: the key stays while a connection
+ * does. */
+static natsStatus sign_nonce(char **out_error, unsigned char **out_signature, int *out_length,
+                             const char *nonce, void *context)
+{
+    const struct tg_bus *bus = context;
+    unsigned char *signature = malloc(crypto_sign_BYTES);
+
+    (void)out_error;
+    if (signature == NULL) {
+        return NATS_NO_MEMORY;
+    }
+    crypto_sign_detached(signature, NULL, (const unsigned char *)nonce, strlen(nonce),
+                         bus->nkey.secret);
+    *out_signature = signature;
+    *out_length = crypto_sign_BYTES;
+    return NATS_OK;
+}
+
+/* The file is read at every attempt: a rotated key needs no restart. */
+static natsStatus show_identity(struct tg_bus *bus, natsOptions *options)
+{
+    char name[sizeof(bus->identity) + 8], text[TG_NKEY_PUBLIC_LENGTH + 1];
+
+    if (bus->keys == NULL) {
+        return NATS_OK;
+    }
+    snprintf(name, sizeof(name), "nats-%s", bus->identity);
+    if (tg_keys_nkey(bus->keys, name, &bus->nkey) != 0) {
+        snprintf(bus->fault, sizeof(bus->fault), "the key file %s is missing or damaged", name);
+        return NATS_INVALID_ARG;
+    }
+    tg_nkey_public_encode(bus->nkey.public_key, text);
+    return natsOptions_SetNKey(options, text, sign_nonce, bus);
+}
+
+/* tls://: the certificate must be signed by an authority we trust, for the name we dial. */
+static natsStatus secure(struct tg_bus *bus, natsOptions *options)
+{
+    char host[128];
+    const char *at = strrchr(bus->url, '@');
+    const char *start = at != NULL ? at + 1 : bus->url + sizeof("tls://") - 1;
+    natsStatus s;
+
+    if (strncmp(bus->url, "tls://", sizeof("tls://") - 1) != 0) {
+        return NATS_OK;
+    }
+    snprintf(host, sizeof(host), "%.*s", (int)strcspn(start, ":/,"), start);
+    s = natsOptions_SetSecure(options, true);
+    if (s == NATS_OK && bus->ca != NULL) {
+        s = natsOptions_LoadCATrustedCertificates(options, bus->ca);
+    }
+    if (s != NATS_OK) {
+        snprintf(bus->fault, sizeof(bus->fault), "the file of authorities %s is no PEM file",
+                 bus->ca != NULL ? bus->ca : "of the system");
+        return NATS_INVALID_ARG;
+    }
+    return natsOptions_SetExpectedHostname(options,
+                                           bus->server_name != NULL ? bus->server_name : host);
+}
+
+int bus_link_options(struct tg_bus *bus, natsOptions *options, bool patient)
 {
     char name[sizeof(bus->daemon) + sizeof(bus->instance) + 16];
-    natsStatus s = natsOptions_SetURL(options, url);
+    natsStatus s = natsOptions_SetURL(options, bus->url);
 
     snprintf(name, sizeof(name), "tidegate-%s %s", bus->daemon, bus->instance);
     s = s != NATS_OK ? s : natsOptions_SetName(options, name);
+    s = s != NATS_OK ? s : show_identity(bus, options);
+    s = s != NATS_OK ? s : secure(bus, options);
     s = s != NATS_OK ? s : natsOptions_SetSendAsap(options, true);
     s = s != NATS_OK ? s : natsOptions_SetMaxReconnect(options, -1);
     s = s != NATS_OK ? s : natsOptions_SetReconnectWait(options, RECONNECT_WAIT_MS);
@@ -311,7 +398,9 @@ int bus_link_options(struct tg_bus *bus, const char *url, natsOptions *options)
     s = s != NATS_OK ? s : natsOptions_SetTimeout(options, CONNECT_MS);
     s = s != NATS_OK ? s : natsOptions_SetIOBufSize(options, READ_BYTES);
     s = s != NATS_OK ? s : natsOptions_SetMaxPendingMsgs(options, TG_MAX_BUS_PENDING);
-    s = s != NATS_OK ? s : natsOptions_SetRetryOnFailedConnect(options, true, on_connected, bus);
+    s = s != NATS_OK || !patient
+            ? s
+            : natsOptions_SetRetryOnFailedConnect(options, true, on_connected, bus);
     s = s != NATS_OK ? s : natsOptions_SetReconnectedCB(options, on_connected, bus);
     s = s != NATS_OK ? s : natsOptions_SetDisconnectedCB(options, on_disconnected, bus);
     s = s != NATS_OK ? s : natsOptions_SetClosedCB(options, on_closed, bus);

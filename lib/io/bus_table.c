@@ -13,7 +13,7 @@
 static const ProtobufCMessageDescriptor tidegate__v1__none__descriptor;
 
 static struct bus_row rows[TG_MESSAGE_COUNT] = {
-#define TG_MESSAGE(id, subject_text, kind_name, owner_name, request_name, reply_name)              \
+#define TG_MESSAGE(id, subject_text, kind_name, owner_name, request_name, reply_name, peers_text)  \
     [TG_MESSAGE_##id] = {.subject = (subject_text),                                                \
                          .kind = BUS_##kind_name,                                                  \
                          .owner = #owner_name,                                                     \

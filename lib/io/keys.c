@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/io/keys.h"
+#include "lib/io/keys_inner.h"
 
 #include "lib/io/now.h"
 #include "lib/pure/text.h"
@@ -14,17 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ID_LENGTH = 8, LINE_BYTES = 256, CREDENTIAL_BYTES = 32 };
-
 /* A key file as read: "ID REST". */
 struct key_file {
     char path[PATH_MAX];
-    char line[LINE_BYTES];
+    char line[KEYS_LINE_BYTES];
     const char *id;
     const char *rest;
 };
 
-static int complain(const char *path, const char *fault, int error)
+int keys_complain(const char *path, const char *fault, int error)
 {
     fprintf(stderr, "key file %s: %s\n", path, fault);
     return error;
@@ -32,18 +30,17 @@ static int complain(const char *path, const char *fault, int error)
 
 /* The 8 hex characters of a key's ID: a digest with its own domain, so that an ID tells nothing
  * about a secret. */
-static void derive_id(const uint8_t key[TG_KEY_BYTES], char out_id[ID_LENGTH + 1])
+void keys_id(const uint8_t key[TG_KEY_BYTES], char out_id[KEYS_ID_LENGTH + 1])
 {
     struct tg_mac mac;
     uint8_t digest[16];
     tg_mac_begin(&mac, NULL, "tidegate key id");
     tg_mac_field(&mac, key, TG_KEY_BYTES);
     tg_mac_end(&mac, digest, sizeof(digest));
-    tg_hex_encode(digest, ID_LENGTH / 2, out_id);
+    tg_hex_encode(digest, KEYS_ID_LENGTH / 2, out_id);
 }
 
-static int make_path(const char *folder, const char *name, const char *suffix,
-                     char out_path[PATH_MAX])
+int keys_path(const char *folder, const char *name, const char *suffix, char out_path[PATH_MAX])
 {
     int length = snprintf(out_path, PATH_MAX, "%s/%s%s", folder, name, suffix);
     if (length < 0 || length >= PATH_MAX) {
@@ -91,28 +88,28 @@ static int read_file(struct key_file *file, bool required)
         return error;
     }
     if (error != 0) {
-        return complain(file->path, strerror(-error), error);
+        return keys_complain(file->path, strerror(-error), error);
     }
     size_t line_length = strcspn(file->line, "\n");
     bool one_line = strlen(file->line) == length && line_length + 1 == length;
-    if (!one_line || line_length <= ID_LENGTH + 1 || file->line[ID_LENGTH] != ' ') {
+    if (!one_line || line_length <= KEYS_ID_LENGTH + 1 || file->line[KEYS_ID_LENGTH] != ' ') {
         sodium_memzero(file->line, sizeof(file->line));
-        return complain(file->path, "is not one line \"ID HEX\"", TG_ERR_MALFORMED);
+        return keys_complain(file->path, "is not one line \"ID HEX\"", TG_ERR_MALFORMED);
     }
     file->line[line_length] = '\0';
-    file->line[ID_LENGTH] = '\0';
+    file->line[KEYS_ID_LENGTH] = '\0';
     file->id = file->line;
-    file->rest = file->line + ID_LENGTH + 1;
+    file->rest = file->line + KEYS_ID_LENGTH + 1;
     return 0;
 }
 
 static int check_id(const struct key_file *file, const uint8_t key[TG_KEY_BYTES])
 {
-    char id[ID_LENGTH + 1];
-    derive_id(key, id);
+    char id[KEYS_ID_LENGTH + 1];
+    keys_id(key, id);
     return strcmp(id, file->id) == 0
                ? 0
-               : complain(file->path, "its ID does not belong to its key", TG_ERR_MALFORMED);
+               : keys_complain(file->path, "its ID does not belong to its key", TG_ERR_MALFORMED);
 }
 
 /* The 32 bytes of a file, not yet compared with its ID. */
@@ -123,8 +120,8 @@ static int read_bytes(struct key_file *file, bool required, uint8_t out_key[TG_K
         return error;
     }
     if (tg_hex_decode(file->rest, strlen(file->rest), out_key, TG_KEY_BYTES) != 0) {
-        return complain(file->path, "its key is not 64 lower-case hex characters",
-                        TG_ERR_MALFORMED);
+        return keys_complain(file->path, "its key is not 64 lower-case hex characters",
+                             TG_ERR_MALFORMED);
     }
     return 0;
 }
@@ -135,7 +132,7 @@ static int read_key(const char *folder, const char *name, const char *suffix, bo
 {
     struct key_file file;
     uint8_t key[TG_KEY_BYTES];
-    int error = make_path(folder, name, suffix, file.path);
+    int error = keys_path(folder, name, suffix, file.path);
     if (error == 0) {
         error = read_bytes(&file, required, key);
     }
@@ -155,11 +152,11 @@ int tg_keys_secret(const char *folder, const char *name, uint8_t out_key[TG_KEY_
     return read_key(folder, name, "", true, out_key);
 }
 
-static uint8_t ring_id(const uint8_t key[TG_KEY_BYTES])
+uint8_t keys_ring_id(const uint8_t key[TG_KEY_BYTES])
 {
-    char id[ID_LENGTH + 1];
+    char id[KEYS_ID_LENGTH + 1];
     uint8_t byte = 0;
-    derive_id(key, id);
+    keys_id(key, id);
     int error = tg_hex_decode(id, 2, &byte, 1);
     return error == 0 ? byte : 0;
 }
@@ -197,7 +194,7 @@ int tg_keys_ring(const char *folder, const char *name, struct tg_key_ring *out_r
         error = read_key(folder, name, suffixes[i], i == 0, ring.keys[i].key);
         present[i] = error == 0;
         if (present[i]) {
-            ring.keys[i].id = ring_id(ring.keys[i].key);
+            ring.keys[i].id = keys_ring_id(ring.keys[i].key);
         } else if (error == -ENOENT && i > 0) {
             error = 0;
         }
@@ -213,10 +210,10 @@ int tg_keys_ring(const char *folder, const char *name, struct tg_key_ring *out_r
 }
 
 /* NAME where the name is not rotated, else NAME.current. */
-static const char *present_suffix(const char *folder, const char *name, const char *ending)
+const char *keys_current(const char *folder, const char *name, const char *ending)
 {
     char path[PATH_MAX];
-    if (make_path(folder, name, ending, path) == 0 && access(path, F_OK) == 0) {
+    if (keys_path(folder, name, ending, path) == 0 && access(path, F_OK) == 0) {
         return "";
     }
     return ".current";
@@ -227,7 +224,7 @@ int tg_keys_sign(const char *folder, const char *name, struct tg_sign_key *out_k
     struct key_file file;
     struct tg_sign_key key = {0};
     uint8_t seed[TG_KEY_BYTES];
-    int error = make_path(folder, name, present_suffix(folder, name, ""), file.path);
+    int error = keys_path(folder, name, keys_current(folder, name, ""), file.path);
     if (error == 0) {
         error = read_bytes(&file, true, seed);
     }
@@ -236,7 +233,7 @@ int tg_keys_sign(const char *folder, const char *name, struct tg_sign_key *out_k
         error = check_id(&file, key.public_key);
     }
     if (error == 0) {
-        memcpy(key.id, file.id, ID_LENGTH + 1);
+        memcpy(key.id, file.id, KEYS_ID_LENGTH + 1);
         *out_key = key;
     }
     sodium_memzero(&file, sizeof(file));
@@ -256,7 +253,7 @@ static int read_public(const char *folder, const char *name, const char *suffix,
     struct tg_verify_key key = {0};
     int error = read_key(folder, name, full, required, key.public_key);
     if (error == 0) {
-        derive_id(key.public_key, key.id);
+        keys_id(key.public_key, key.id);
         *out_key = key;
     }
     return error;
@@ -268,7 +265,8 @@ int tg_keys_verify(const char *folder, const char *name, struct tg_verify_key ou
     struct tg_verify_key keys[3];
     size_t count = 0;
     for (size_t i = 0; i < 3; i++) {
-        int error = read_public(folder, name, suffixes[i], i == 0, &keys[count]);
+        const char *suffix = i == 0 ? keys_current(folder, name, ".pub") : suffixes[i];
+        int error = read_public(folder, name, suffix, i == 0, &keys[count]);
         if (error == 0) {
             count++;
         } else if (error != -ENOENT || i == 0) {
@@ -282,13 +280,13 @@ int tg_keys_verify(const char *folder, const char *name, struct tg_verify_key ou
 
 int tg_keys_public(const char *folder, const char *name, struct tg_verify_key *out_key)
 {
-    return read_public(folder, name, present_suffix(folder, name, ".pub"), true, out_key);
+    return read_public(folder, name, keys_current(folder, name, ".pub"), true, out_key);
 }
 
 int tg_keys_text(const char *folder, const char *name, char *out_text, size_t capacity)
 {
     struct key_file file;
-    int error = make_path(folder, name, "", file.path);
+    int error = keys_path(folder, name, "", file.path);
     if (error == 0) {
         error = read_file(&file, true);
     }
@@ -298,7 +296,7 @@ int tg_keys_text(const char *folder, const char *name, char *out_text, size_t ca
         tg_keys_service_hash(file.rest, length, hash);
         error = check_id(&file, hash);
         if (error == 0 && length >= capacity) {
-            error = complain(file.path, "its text is too long", TG_ERR_RANGE);
+            error = keys_complain(file.path, "its text is too long", TG_ERR_RANGE);
         }
         if (error == 0) {
             memcpy(out_text, file.rest, length + 1);
@@ -313,159 +311,63 @@ void tg_keys_service_hash(const char *text, size_t length, uint8_t out_hash[TG_K
     crypto_generichash(out_hash, TG_KEY_BYTES, (const uint8_t *)text, length, NULL, 0);
 }
 
-/* Every file tg_keys_new makes. */
-enum made_kind { MADE_SECRET, MADE_RING, MADE_SIGN, MADE_SERVICE };
-
-static const struct {
-    const char *name;
-    enum made_kind kind;
-} made[] = {
-    {"ticket.current", MADE_RING},    {"pass.current", MADE_SIGN}, {"pass-mac", MADE_SECRET},
-    {"reservation", MADE_SECRET},     {"entrant", MADE_SECRET},    {"control-operator", MADE_SIGN},
-    {"control-invariant", MADE_SIGN}, {"buyer", MADE_SECRET},      {"service", MADE_SERVICE},
-};
-
-enum { MADE_COUNT = sizeof(made) / sizeof(made[0]) };
-
-static int write_file(const char *folder, const char *name, const char *suffix, mode_t mode,
-                      const char *line)
+/* One line as NATS's own tools write it, without an ID: the spelling has a checksum. */
+static int read_nkey_line(struct key_file *file, const char *folder, const char *name,
+                          const char *suffix)
 {
-    char path[PATH_MAX];
-    int error = make_path(folder, name, suffix, path);
+    size_t length = 0;
+    int error = keys_path(folder, name, suffix, file->path);
+    if (error == 0) {
+        error = read_line(file, &length);
+    }
+    if (error == 0) {
+        file->line[strcspn(file->line, "\n")] = '\0';
+    }
+    return error;
+}
+
+int tg_keys_nkey(const char *folder, const char *name, struct tg_sign_key *out_key)
+{
+    struct key_file file;
+    struct tg_sign_key key = {0};
+    uint8_t seed[TG_NKEY_BYTES];
+    int error = read_nkey_line(&file, folder, name, "");
     if (error != 0) {
-        return error;
+        error = keys_complain(file.path, strerror(-error), error);
+    } else if (tg_nkey_seed_decode(file.line, strlen(file.line), seed) != 0) {
+        error = keys_complain(file.path, "is not the seed of a user's NKey, one line \"SU…\"",
+                              TG_ERR_MALFORMED);
+    } else {
+        crypto_sign_seed_keypair(key.public_key, key.secret, seed);
+        *out_key = key;
     }
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd < 0) {
-        error = -errno;
-        return complain(path, strerror(-error), error);
-    }
-    size_t length = strlen(line);
-    ssize_t written = write(fd, line, length);
-    error = written == (ssize_t)length && fsync(fd) == 0 ? 0 : -EIO;
-    if (close(fd) != 0 || error != 0) {
-        return complain(path, "could not be written", -EIO);
-    }
-    return 0;
-}
-
-/* "ID HEX\n" of `shown`, the ID derived from `named`. */
-static int write_key(const char *folder, const char *name, const char *suffix,
-                     const uint8_t shown[TG_KEY_BYTES], const uint8_t named[TG_KEY_BYTES])
-{
-    char line[LINE_BYTES];
-    char hex[2 * TG_KEY_BYTES + 1];
-    char id[ID_LENGTH + 1];
-    derive_id(named, id);
-    tg_hex_encode(shown, TG_KEY_BYTES, hex);
-    snprintf(line, sizeof(line), "%s %s\n", id, hex);
-    mode_t mode = suffix[0] != '\0' ? 0644 : 0600;
-    int error = write_file(folder, name, suffix, mode, line);
-    sodium_memzero(line, sizeof(line));
-    sodium_memzero(hex, sizeof(hex));
-    return error;
-}
-
-static int make_service(const char *folder, const char *name)
-{
-    uint8_t random[CREDENTIAL_BYTES];
-    char text[TG_BASE64URL_LENGTH(CREDENTIAL_BYTES) + 1];
-    uint8_t hash[TG_KEY_BYTES];
-    char id[ID_LENGTH + 1];
-    char line[LINE_BYTES];
-    tg_random(random, sizeof(random));
-    size_t length = tg_base64url_encode(random, sizeof(random), text);
-    tg_keys_service_hash(text, length, hash);
-    derive_id(hash, id);
-    snprintf(line, sizeof(line), "%s %s\n", id, text);
-    int error = write_file(folder, name, "", 0600, line);
-    if (error == 0) {
-        error = write_key(folder, name, ".hash", hash, hash);
-    }
-    sodium_memzero(random, sizeof(random));
-    sodium_memzero(text, sizeof(text));
-    sodium_memzero(line, sizeof(line));
-    return error;
-}
-
-static int make_sign(const char *folder, const char *name)
-{
-    uint8_t seed[TG_KEY_BYTES];
-    uint8_t public_key[32];
-    uint8_t secret[64];
-    tg_random(seed, sizeof(seed));
-    crypto_sign_seed_keypair(public_key, secret, seed);
-    int error = write_key(folder, name, "", seed, public_key);
-    if (error == 0) {
-        error = write_key(folder, name, ".pub", public_key, public_key);
-    }
+    sodium_memzero(&file, sizeof(file));
+    sodium_memzero(&key, sizeof(key));
     sodium_memzero(seed, sizeof(seed));
-    sodium_memzero(secret, sizeof(secret));
     return error;
 }
 
-static int make_secret(const char *folder, const char *name, bool for_ring)
+int tg_keys_nkey_publics(const char *folder, const char *name,
+                         char out_texts[3][TG_NKEY_PUBLIC_LENGTH + 1], size_t *out_count)
 {
-    uint8_t key[TG_KEY_BYTES];
-    do {
-        tg_random(key, sizeof(key));
-    } while (for_ring && ring_id(key) == 0); /* 0 means absent in a ring */
-    int error = write_key(folder, name, "", key, key);
-    sodium_memzero(key, sizeof(key));
-    return error;
-}
-
-static int make_one(const char *folder, const char *name, enum made_kind kind)
-{
-    switch (kind) {
-    case MADE_SECRET:
-        return make_secret(folder, name, false);
-    case MADE_RING:
-        return make_secret(folder, name, true);
-    case MADE_SIGN:
-        return make_sign(folder, name);
-    case MADE_SERVICE:
-        return make_service(folder, name);
-    }
-    return -EINVAL;
-}
-
-/* Before anything is written: a folder with one old key in it keeps all of its keys. */
-static int refuse_to_overwrite(const char *folder)
-{
-    static const char *const endings[] = {"", ".pub", ".hash"};
-    for (size_t i = 0; i < MADE_COUNT; i++) {
-        for (size_t j = 0; j < sizeof(endings) / sizeof(endings[0]); j++) {
-            char path[PATH_MAX];
-            int error = make_path(folder, made[i].name, endings[j], path);
-            if (error != 0) {
-                return error;
-            }
-            if (access(path, F_OK) == 0) {
-                return complain(path, "is there already; nothing was written", -EEXIST);
-            }
+    static const char *const endings[3] = {".pub", ".previous.pub", ".next.pub"};
+    struct key_file file;
+    uint8_t key[TG_NKEY_BYTES];
+    size_t count = 0;
+    for (size_t i = 0; i < 3; i++) {
+        int error = read_nkey_line(&file, folder, name, endings[i]);
+        if (error == -ENOENT && i > 0) {
+            continue;
         }
+        if (error != 0) {
+            return keys_complain(file.path, strerror(-error), error);
+        }
+        if (tg_nkey_public_decode(file.line, strlen(file.line), key) != 0) {
+            return keys_complain(file.path, "is not a user's NKey, one line \"U…\"",
+                                 TG_ERR_MALFORMED);
+        }
+        memcpy(out_texts[count++], file.line, TG_NKEY_PUBLIC_LENGTH + 1);
     }
+    *out_count = count;
     return 0;
-}
-
-int tg_keys_new(const char *folder)
-{
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
-        int error = -errno;
-        return complain(folder, strerror(-error), error);
-    }
-    int error = refuse_to_overwrite(folder);
-    for (size_t i = 0; i < MADE_COUNT && error == 0; i++) {
-        error = make_one(folder, made[i].name, made[i].kind);
-    }
-    return error;
-}
-
-int tg_keys_draw_new(const char *folder, const char *sale, uint8_t out_secret[TG_KEY_BYTES])
-{
-    char name[sizeof("draw-") + TG_MAX_SALE_NAME_BYTES];
-    (void)snprintf(name, sizeof(name), "draw-%s", sale);
-    tg_random(out_secret, TG_KEY_BYTES);
-    return write_key(folder, name, "", out_secret, out_secret);
 }

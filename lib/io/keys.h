@@ -13,6 +13,7 @@
 #ifndef TG_IO_KEYS_H
 #define TG_IO_KEYS_H
 
+#include "lib/pure/nkey.h"
 #include "lib/pure/pass.h"
 #include "lib/pure/ticket.h"
 
@@ -28,6 +29,12 @@ TG_MUST_CHECK int tg_keys_sign(const char *folder, const char *name, struct tg_s
 /* "pass": current, previous, next public parts that exist; at most 3. Needs the .pub files only. */
 TG_MUST_CHECK int tg_keys_verify(const char *folder, const char *name,
                                  struct tg_verify_key out_keys[3], size_t *out_count);
+/* "nats-edge": how an identity shows itself to NATS. The key has no id. */
+TG_MUST_CHECK int tg_keys_nkey(const char *folder, const char *name, struct tg_sign_key *out_key);
+/* Its current, previous and next public parts that exist. */
+TG_MUST_CHECK int tg_keys_nkey_publics(const char *folder, const char *name,
+                                       char out_texts[3][TG_NKEY_PUBLIC_LENGTH + 1],
+                                       size_t *out_count);
 /* "control-operator" or "pass" (current): the .pub file only. */
 TG_MUST_CHECK int tg_keys_public(const char *folder, const char *name,
                                  struct tg_verify_key *out_key);

@@ -26,6 +26,7 @@ int main(int argc, char **argv)
         .drain = edge_drain,
         .busy = edge_busy,
         .stop = edge_stop,
+        .identity = edge_identity,
         .context = &edge,
     };
     return tg_app_main(argc, argv, &spec);

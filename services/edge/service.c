@@ -228,6 +228,14 @@ int edge_check(void *context)
     return error == 0 ? read_keys(edge) : error;
 }
 
+const char *edge_identity(const void *context)
+{
+    const struct edge *edge = context;
+    return edge->roles == EDGE_ROLE_WAITING    ? "edge-waiting"
+           : edge->roles == EDGE_ROLE_CHECKOUT ? "edge-checkout"
+                                               : "edge";
+}
+
 static int hear(struct edge *edge)
 {
     const struct tg_sales_spec spec = {.keys_folder = edge->settings.keys,

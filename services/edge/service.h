@@ -152,6 +152,8 @@ void edge_presence_tick(void *context);
 void edge_presence_tell(struct edge *edge, struct edge_sale *sale);
 
 /* The functions of tg_app_spec; `context` is a zeroed struct edge with its settings filled. */
+/* Its rights on the bus: of one role, or of both. */
+const char *edge_identity(const void *context);
 int edge_check(void *context);
 int edge_start(struct tg_app *app, void *context);
 bool edge_ready(void *context, const char **out_why);

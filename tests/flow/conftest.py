@@ -19,10 +19,11 @@ BUILD = os.environ.get("TIDEGATE_TEST_BUILD", os.path.join(ROOT, "build", "relea
 os.environ.setdefault("TIDEGATE_EDGE_RATE", "0")
 
 
-def open_shop():
+def open_shop(guarded=True):
     folder = tempfile.mkdtemp(prefix="tidegate-flow-")
     os.chmod(folder, 0o711)
     stack = Stack(os.path.join(folder, "run"), BUILD, quiet=True)
+    stack.guarded = guarded
     stack.start()
     return Shop(stack), folder
 

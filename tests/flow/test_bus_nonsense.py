@@ -6,6 +6,7 @@ import re
 
 import pytest
 from bus_probe import ROOT, Bus, messages
+from conftest import close_shop, open_shop
 from google.protobuf.descriptor import FieldDescriptor
 from shop import eventually
 
@@ -15,7 +16,7 @@ SEED = int(os.environ.get("TIDEGATE_TEST_SEED", random.SystemRandom().randrange(
 def catalogue_rows():
     """(id, subject, kind, owner, request, reply) of every message of the bus."""
     with open(f"{ROOT}/catalog/messages.def", encoding="utf-8") as handle:
-        return re.findall(r'^TG_MESSAGE\((\w+), "([^"]+)", (\w+), (\w+), (\w+), (\w+)\)', handle.read(), re.M)
+        return re.findall(r'^TG_MESSAGE\((\w+), "([^"]+)", (\w+), (\w+), (\w+), (\w+), "[^"]*"\)', handle.read(), re.M)
 
 
 ROWS = catalogue_rows()
@@ -29,6 +30,14 @@ def classes():
         for descriptor in getattr(getattr(module, "DESCRIPTOR", None), "message_types_by_name", {}).values():
             found[re.sub(r"(?<!^)(?=[A-Z])", "_", descriptor.name).lower()] = getattr(module, descriptor.name)
     return found
+
+
+@pytest.fixture(scope="module")
+def shop():
+    """Its NATS lets strangers say anything: the daemons alone must withstand it."""
+    open_one, folder = open_shop(guarded=False)
+    yield open_one
+    close_shop(open_one, folder)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_a_sound_stack_lacks_nothing_that_must_be(ground):
     code, rows = ctl(ground, "doctor")
     assert code == 0 and faults(rows) == {}, rows
     assert {row["source"] for row in rows} == CLASSES | {"nats", "keys"}
-    assert unmet(rows) == {("nats", "anonymous"): "yes"}  # the one-machine stack has no accounts
+    assert unmet(rows) == {}
     asked = {(row["source"], row["name"]) for row in rows}
     assert {("ledger", "fsync"), ("ledger", "holdings_one_owner"), ("reserve", "maxmemory_policy"), ("edge", "ready")} <= asked
 

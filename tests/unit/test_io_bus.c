@@ -184,11 +184,20 @@ static int teardown(void **state)
     return system(command);
 }
 
+static int open_as(const char *where, const char *daemon, const char *instance,
+                   struct tg_bus **out_bus)
+{
+    const struct tg_bus_spec spec = {
+        .url = where, .daemon = daemon, .instance = instance, .identity = daemon};
+
+    return tg_bus_open(&loop, &spec, out_bus);
+}
+
 static struct tg_bus *open_bus(const char *daemon, const char *instance)
 {
     struct tg_bus *bus = NULL;
 
-    assert_int_equal(tg_bus_open(&loop, url, daemon, instance, &bus), 0);
+    assert_int_equal(open_as(url, daemon, instance, &bus), 0);
     assert_true(run_until(connected, bus, 10000));
     return bus;
 }
@@ -778,8 +787,8 @@ static void opens_before_the_server_is_there(void **state)
     (void)state;
     reset();
     server_stop();
-    assert_int_equal(tg_bus_open(&loop, url, "queue", "queue-1", &queue), 0);
-    assert_int_equal(tg_bus_open(&loop, url, "edge", "edge-1", &edge), 0);
+    assert_int_equal(open_as(url, "queue", "queue-1", &queue), 0);
+    assert_int_equal(open_as(url, "edge", "edge-1", &edge), 0);
     assert_int_equal(tg_bus_serve(queue, TG_MESSAGE_QUEUE_LEASE, on_lease, NULL), 0);
     assert_false(tg_bus_connected(edge));
     assert_int_equal(ask(edge, "e", 1, 1000), TG_ERR_DISCONNECTED);
@@ -801,8 +810,8 @@ static void a_wrong_address_is_refused(void **state)
     struct tg_bus *bus = NULL;
 
     (void)state;
-    assert_int_not_equal(tg_bus_open(&loop, "nats://127.0.0.1:port", "queue", "q", &bus), 0);
-    assert_int_not_equal(tg_bus_open(&loop, url, "queue", "q.1", &bus), 0);
+    assert_int_not_equal(open_as("nats://127.0.0.1:port", "queue", "q", &bus), 0);
+    assert_int_not_equal(open_as(url, "queue", "q.1", &bus), 0);
     assert_null(bus);
 }
 

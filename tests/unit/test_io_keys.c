@@ -115,6 +115,28 @@ static void the_service_credential_matches_its_hash(void **state)
     assert_int_equal(tg_keys_text(folder, "service", text, 43), TG_ERR_RANGE);
 }
 
+static void identities_have_nkeys_with_public_parts(void **state)
+{
+    static const char *const names[] = {"nats-edge", "nats-edge-waiting", "nats-ledger",
+                                        "nats-operator"};
+    struct tg_sign_key key;
+    char publics[3][TG_NKEY_PUBLIC_LENGTH + 1], text[TG_NKEY_PUBLIC_LENGTH + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(tg_keys_nkey(folder, names[i], &key), 0);
+        assert_int_equal(tg_keys_nkey_publics(folder, names[i], publics, &count), 0);
+        tg_nkey_public_encode(key.public_key, text);
+        assert_int_equal(count, 1);
+        assert_string_equal(publics[0], text);
+    }
+    copy_file("nats-ledger.pub", "nats-edge.next.pub");
+    assert_int_equal(tg_keys_nkey_publics(folder, "nats-edge", publics, &count), 0);
+    assert_int_equal(count, 2);
+    write_text("nats-edge", "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VX\n");
+    assert_int_equal(tg_keys_nkey(folder, "nats-edge", &key), TG_ERR_MALFORMED);
+    assert_int_equal(tg_keys_nkey(folder, "nats-nobody", &key), -ENOENT);
+}
+
 static void rotation_takes_what_is_there(void **state)
 {
     struct tg_verify_key keys[3];
@@ -156,7 +178,8 @@ static void secrets_are_private(void **state)
 {
     static const char *const names[] = {"ticket.current", "pass.current",     "pass-mac",
                                         "reservation",    "entrant",          "buyer",
-                                        "service",        "control-operator", "control-invariant"};
+                                        "service",        "control-operator", "control-invariant",
+                                        "nats-edge",      "nats-operator"};
     struct stat status;
     char path[128];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -215,6 +238,7 @@ int main(void)
         KEY_TEST(every_key_is_made_and_read),
         KEY_TEST(signing_and_public_parts_belong_together),
         KEY_TEST(the_service_credential_matches_its_hash),
+        KEY_TEST(identities_have_nkeys_with_public_parts),
         KEY_TEST(rotation_takes_what_is_there),
         KEY_TEST(case_49_nothing_is_overwritten),
         KEY_TEST(secrets_are_private),

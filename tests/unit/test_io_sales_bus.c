@@ -334,12 +334,15 @@ static int on_start(struct tg_app *started, void *context)
 {
     struct tg_sales_spec spec = {
         .keys_folder = folder, .on_change = on_change, .on_command = on_command};
+    const struct tg_bus_spec ledger = {.url = getenv("TIDEGATE_NATS_URL"),
+                                       .daemon = "ledger",
+                                       .instance = "outside",
+                                       .identity = "ledger"};
     int error;
 
     (void)context;
     app = started;
-    error =
-        tg_bus_open(tg_app_loop(app), getenv("TIDEGATE_NATS_URL"), "ledger", "outside", &outside);
+    error = tg_bus_open(tg_app_loop(app), &ledger, &outside);
     if (error == 0) {
         error = tg_sales_open(app, &spec, &sales);
     }

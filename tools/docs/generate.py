@@ -140,7 +140,7 @@ def operation(identity, kind, owner, request, reply):
 def asyncapi():
     types = protos()
     channels, operations, used = {}, {}, {"SaleEvent"}
-    for identity, subject, kind, owner, request, reply in rows("catalog/messages.def", "TG_MESSAGE"):
+    for identity, subject, kind, owner, request, reply, _ in rows("catalog/messages.def", "TG_MESSAGE"):
         key, names = identity.lower(), [camel(name) for name in (request, reply) if name != "none"]
         for name in names:
             if name not in types:
@@ -204,9 +204,19 @@ def code(text):
 
 def messages_table():
     lines = [(code(PREFIX + subject.replace("%s", "{sale}")), kind.lower().replace("_", " "), owner, code(camel(request)),
-              code(camel(reply)) if reply != "none" else "")
-             for _, subject, kind, owner, request, reply in rows("catalog/messages.def", "TG_MESSAGE")]
-    return table(("subject", "kind", "owner", "message", "reply"), lines)
+              code(camel(reply)) if reply != "none" else "", peers)
+             for _, subject, kind, owner, request, reply, peers in rows("catalog/messages.def", "TG_MESSAGE")]
+    return table(("subject", "kind", "owner", "message", "reply", "asked or heard by"), lines)
+
+
+def identities_table():
+    return table(("identity", "key", "who it is"), [(code(name), code(f"nats-{name}"), what)
+                                                    for name, _, what in rows("catalog/identities.def", "TG_IDENTITY")])
+
+
+def arrows_table():
+    return table(("subject", "from", "to", "what it is for"),
+                 [(code(subject), start, end or "NATS", what) for subject, start, end, what in rows("catalog/identities.def", "TG_ARROW")])
 
 
 def metrics_table():
@@ -273,6 +283,15 @@ in `proto/tidegate/v1/` and in [bus.asyncapi.yaml](bus.asyncapi.yaml). Events fo
 JetStream stream `TIDEGATE_EVENTS`.
 
 {messages_table()}
+
+Who may: the owner serves or publishes, those of the last column ask or hear (`edge` means both of its roles), every daemon hears an *ask all*; whoever
+serves answers each request once. NATS refuses everything else, and whoever shows no key. `tidegatectl keys nats FOLDER` writes its configuration:
+
+{identities_table()}
+
+Beyond the messages:
+
+{arrows_table()}
 
 ## Reasons
 

@@ -123,6 +123,8 @@ def make_run_folder(path):
 class Stack:
     """Servers and daemons of one run folder. Start in order, stop in reverse; each process by name."""
 
+    guarded = True  # False: NATS lets anybody say anything, for tests that play a stranger
+
     def __init__(self, run=None, build=None, quiet=False):
         self.run = make_run_folder(os.path.abspath(run or os.path.join(ROOT, "run")))
         self.bin = os.path.join(build or os.path.join(ROOT, "build", "release"), "bin")
@@ -201,9 +203,18 @@ class Stack:
     def start_nats(self):
         port = self.env.setdefault("TIDEGATE_NATS_PORT", str(free_port()))
         self.env["TIDEGATE_NATS_URL"] = f"nats://127.0.0.1:{port}"
-        self.spawn("nats", ["nats-server", "-c", f"{LOCAL}/nats.conf", "-a", "127.0.0.1", "-p", port, "-sd",
-                            f"{self.run}/nats"])
+        own = f"{self.run}/nats.conf"
+        self.spawn("nats", ["nats-server", "-c", own if os.path.exists(own) else f"{LOCAL}/nats.conf", "-a", "127.0.0.1", "-p", port,
+                            "-sd", f"{self.run}/nats"])
         self.wait_port("nats", int(port))
+
+    def guard_nats(self):
+        """From the next start on NATS knows every identity by its NKey, allows it what the catalogue says, and nobody else."""
+        with open(f"{LOCAL}/nats.conf", encoding="utf-8") as handle:
+            common = handle.read()
+        with open(f"{self.run}/nats.conf", "w", encoding="utf-8") as handle:
+            handle.write(common + self.ctl("keys", "nats", f"{self.run}/keys").stdout)
+        self.env["TIDEGATE_NATS_KEYS"] = f"{self.run}/keys"
 
     def start_redis(self):
         port = self.env.setdefault("TIDEGATE_REDIS_PORT", str(free_port()))
@@ -323,6 +334,8 @@ class Stack:
         """Everything, in dependency order, each ready before the next is told to be."""
         if not os.path.isdir(f"{self.run}/keys"):
             self.ctl("keys", "new", f"{self.run}/keys")
+        if self.guarded:
+            self.guard_nats()
         port = str(free_port(edge_port))
         self.env["TIDEGATE_EDGE_PORT"] = port
         self.env["TIDEGATE_EDGE_URL"] = f"http://127.0.0.1:{port}"

@@ -118,6 +118,8 @@ static const struct command {
      "The way of a reservation through all daemons"},
     {"keys new", "FOLDER", 1, 1, no_options, ctl_keys_new,
      "Make every key of a deployment in a new folder"},
+    {"keys nats", "FOLDER", 1, 1, no_options, ctl_keys_nats,
+     "Write the accounts and rights of all identities as NATS's configuration"},
     {"token buyer", "ID", 1, 1, life_options, ctl_token_buyer,
      "Issue a buyer's token, for demos and tests"},
 };
@@ -318,6 +320,9 @@ static void read_environment(struct ctl_options *options)
     const char *url = getenv("TIDEGATE_NATS_URL");
     const char *no_color = getenv("NO_COLOR");
     options->nats_url = url != NULL && url[0] != '\0' ? url : "nats://127.0.0.1:4222";
+    options->nats_keys = getenv("TIDEGATE_NATS_KEYS");
+    options->nats_ca = getenv("TIDEGATE_NATS_CA");
+    options->nats_server_name = getenv("TIDEGATE_NATS_SERVER_NAME");
     options->keys = getenv("TIDEGATE_KEYS");
     options->logs = getenv("TIDEGATE_LOGS");
     options->color = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0');

@@ -25,8 +25,9 @@ struct ctl_options {
     enum ctl_format format;
     bool color; /* standard output is a terminal and NO_COLOR is not set */
     const char *nats_url;
-    const char *keys; /* NULL: not given */
-    const char *logs; /* NULL: not given */
+    const char *nats_keys, *nats_ca, *nats_server_name; /* NULL: not given */
+    const char *keys;                                   /* NULL: not given */
+    const char *logs;                                   /* NULL: not given */
 };
 
 enum { CTL_POSITIONAL_MAX = 3 };
@@ -55,7 +56,8 @@ ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebu
 ctl_run ctl_doctor, ctl_arm, ctl_warm;
 ctl_run ctl_incident_report;
 ctl_run ctl_draw_new, ctl_draw_beacon, ctl_draw_verify;
-ctl_run ctl_watch, ctl_keys_new, ctl_token_buyer, ctl_trace;
+ctl_run ctl_keys_new, ctl_keys_nats;
+ctl_run ctl_watch, ctl_token_buyer, ctl_trace;
 
 /* The whole program. Returns the exit code. */
 int ctl_main(int argc, char **argv);

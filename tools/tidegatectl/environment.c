@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const wanted[] = {"TIDEGATE_NATS_URL", "TIDEGATE_KEYS", "TIDEGATE_LOGS"};
+static const char *const wanted[] = {"TIDEGATE_NATS_URL", "TIDEGATE_NATS_KEYS",
+                                     "TIDEGATE_NATS_CA",  "TIDEGATE_NATS_SERVER_NAME",
+                                     "TIDEGATE_KEYS",     "TIDEGATE_LOGS"};
 
 static void take_line(char *line)
 {

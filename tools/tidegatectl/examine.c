@@ -103,10 +103,11 @@ static bool anonymous(const struct ctl_examination *examination)
 {
     struct ctl_session stranger;
     struct ctl_options options = *examination->options;
-    if (strchr(options.nats_url, '@') == NULL) {
+    if (strchr(options.nats_url, '@') == NULL && options.nats_keys == NULL) {
         return true;
     }
     options.nats_url = examination->session->server;
+    options.nats_keys = NULL;
     if (ctl_session_open(&options, true, &stranger) != CTL_DONE) {
         return false;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * keys new: every key of a deployment, once. */
+ * keys new: every key of a deployment, once. keys nats: who may do what on the bus. */
 #include "tools/tidegatectl/ctl.h"
 
 #include "lib/io/keys.h"
+#include "tools/tidegatectl/rights.h"
 
 enum ctl_exit ctl_keys_new(const struct ctl_options *options, const struct ctl_arguments *arguments)
 {
@@ -19,4 +20,10 @@ enum ctl_exit ctl_keys_new(const struct ctl_options *options, const struct ctl_a
                  "shared\n",
                  folder);
     return CTL_DONE;
+}
+
+enum ctl_exit ctl_keys_nats(const struct ctl_options *options,
+                            const struct ctl_arguments *arguments)
+{
+    return ctl_rights_write(stdout, arguments->positional[0]) == 0 ? CTL_DONE : CTL_SETTINGS;
 }

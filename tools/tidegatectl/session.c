@@ -65,16 +65,23 @@ enum ctl_exit ctl_session_open(const struct ctl_options *options, bool quiet,
         return CTL_UNREACHABLE;
     }
     session->timer.data = session;
-    int error =
-        tg_bus_open(&session->loop, options->nats_url, "tidegatectl", instance, &session->bus);
+    const struct tg_bus_spec bus = {.url = options->nats_url,
+                                    .daemon = "tidegatectl",
+                                    .instance = instance,
+                                    .identity = "operator",
+                                    .keys = options->nats_keys,
+                                    .ca = options->nats_ca,
+                                    .server_name = options->nats_server_name};
+    int error = tg_bus_open(&session->loop, &bus, &session->bus);
     if (error == 0 && ctl_session_until(session, is_connected, session, CONNECT_MS)) {
         return CTL_DONE;
     }
     if (!quiet) {
         (void)fprintf(stderr,
                       "tidegatectl: NATS at %s does not answer: is the stack up? Try tools/dev up, "
-                      "or set TIDEGATE_NATS_URL\n",
-                      session->server);
+                      "or set TIDEGATE_NATS_URL%s%s\n",
+                      session->server, session->bus != NULL ? "; " : "",
+                      session->bus != NULL ? tg_bus_fault(session->bus) : "");
     }
     ctl_session_close(session);
     return CTL_UNREACHABLE;

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may say and hear what on the bus: every identity on every subject, against a real NATS with the configuration that
+`tidegatectl keys nats` writes. What is allowed is worked out here a second time, from the same rows."""
+import base64
+import json
+import os
+import re
+import shutil
+import socket
+import tempfile
+from contextlib import contextmanager
+
+import nacl.signing
+import pytest
+from conftest import BUILD, ROOT
+from shop import eventually
+from stack import Stack
+
+PREFIX, SALE = "tidegate.v1.", "sku_991"
+# Subjects of nobody: refused to all, both ways.
+NOBODYS = (">", f"{PREFIX}>", f"{PREFIX}*.{SALE}.hold", f"{PREFIX}ledger.{SALE}.record.more", "other.subject", "$SYS.REQ.SERVER.PING",
+           "$JS.API.STREAM.DELETE.TIDEGATE_EVENTS", "$JS.API.STREAM.PURGE.TIDEGATE_EVENTS", "_INBOX.>", "_INBOX.tidegate.nobody.x.1")
+
+
+def rows(path, macro):
+    with open(f"{ROOT}/catalog/{path}", encoding="utf-8") as handle:
+        found = re.findall(rf"^{macro}\((.*)\)$", handle.read(), re.M)
+    return [[word.strip().strip('"') for word in re.findall(r'"[^"]*"|[^",\s]+', line)] for line in found]
+
+
+MESSAGES = rows("messages.def", "TG_MESSAGE")
+IDENTITIES = {name: kind for name, kind, _ in rows("identities.def", "TG_IDENTITY")}
+ARROWS = rows("identities.def", "TG_ARROW")
+
+
+def meant(words):
+    """The identities that the words of a row mean."""
+    found = set()
+    for word in words.split():
+        if word == "all":
+            found |= {name for name, kind in IDENTITIES.items() if kind == "daemon"}
+        elif word.startswith("edge"):
+            found |= {"edge"} | ({"edge-waiting", "edge-checkout"} if word == "edge" else {word})
+        else:
+            assert word in IDENTITIES, word
+            found.add(word)
+    return found
+
+
+def rights():
+    """subject -> (those who may publish there, those who may subscribe)."""
+    table = {}
+    for _, subject, kind, owner, _, _, peers in MESSAGES:
+        asked = kind != "PUBLISH"
+        hears = meant("all" if kind == "ASK_ALL" else owner) if asked else meant(peers)
+        table[PREFIX + subject.replace("%s", SALE)] = (meant(peers if asked else owner), hears)
+    for subject, start, end, _ in ARROWS:
+        table[subject.replace("*", "one").replace(">", "one.two")] = (meant(start), meant(end))
+    for name in IDENTITIES:
+        table[f"_INBOX.tidegate.{name}.some-instance.1"] = (set(), {name})
+    for subject in NOBODYS:
+        table[subject] = (set(), set())
+    return table
+
+
+class Seat:
+    """One connection that says every command to its end: what the server refused comes back."""
+
+    def __init__(self, port, seed=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.reader = self.socket.makefile("rb")
+        info = json.loads(self.reader.readline().split(b" ", 1)[1])
+        hello = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1}
+        if seed:
+            raw = base64.b32decode(seed + "=" * (-len(seed) % 8))
+            key = nacl.signing.SigningKey(raw[2:34])
+            body = bytes([20 << 3]) + bytes(key.verify_key)
+            hello["nkey"] = base64.b32encode(body + crc16(body).to_bytes(2, "little")).decode().rstrip("=")
+            hello["sig"] = base64.urlsafe_b64encode(key.sign(info["nonce"].encode()).signature).decode().rstrip("=")
+        self.sid, self.messages = 0, []
+        self.refused = self.say(b"CONNECT " + json.dumps(hello).encode() + b"\r\n")
+
+    def close(self):
+        self.reader.close()
+        self.socket.close()
+
+    def say(self, data):
+        """The error the server answers with; None: it took it."""
+        self.socket.sendall(data + b"PING\r\n")
+        error = None
+        for line in self.reader:
+            words = line.split()
+            if words[0] == b"PONG":
+                return error
+            if words[0] == b"-ERR":
+                error = line.decode().strip()
+            if words[0] in (b"MSG", b"HMSG"):
+                self.messages.append((words[1].decode(), words[3].decode() if len(words) > 4 else None,
+                                      self.reader.read(int(words[-1]) + 2)[:-2]))
+        return error
+
+    def publish(self, subject, body=b"", reply=""):
+        return self.say(f"PUB {subject} {reply} {len(body)}\r\n".encode() + body + b"\r\n")
+
+    def subscribe(self, subject):
+        self.sid += 1
+        return self.say(f"SUB {subject} {self.sid}\r\n".encode())
+
+
+def crc16(data):
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return crc
+
+
+@pytest.fixture(scope="module")
+def bus():
+    folder = tempfile.mkdtemp(prefix="tidegate-rights-")
+    stack = Stack(os.path.join(folder, "run"), BUILD, quiet=True)
+    stack.ctl("keys", "new", f"{stack.run}/keys")
+    stack.guard_nats()
+    stack.start_nats()
+    yield stack
+    stack.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def seat(bus):
+    """seat(identity) is a connection that shows its key; seat(None) shows none."""
+    opened = []
+
+    def take(identity):
+        seed = None
+        if identity:
+            with open(f"{bus.run}/keys/nats-{identity}", encoding="ascii") as handle:
+                seed = handle.read().strip()
+        opened.append(Seat(int(bus.env["TIDEGATE_NATS_PORT"]), seed))
+        return opened[-1]
+    yield take
+    for one in opened:
+        one.close()
+
+
+def test_every_identity_may_exactly_what_the_catalogue_says(seat, capsys):
+    table, wrong, lines = rights(), [], []
+    seats = {name: seat(name) for name in IDENTITIES}
+    assert all(one.refused is None for one in seats.values())
+    for subject, (publishers, subscribers) in table.items():
+        cells = []
+        for name, one in seats.items():
+            errors = {"publish": one.publish(subject), "subscribe": one.subscribe(subject)}
+            for way, allowed in (("publish", publishers), ("subscribe", subscribers)):
+                if (errors[way] is None) != (name in allowed):
+                    wrong.append(f"{name} {way} {subject}: {errors[way] or 'allowed'}")
+            cells.append(("p" if errors["publish"] is None else "-") + ("s" if errors["subscribe"] is None else "-"))
+        lines.append(f"{subject:<56}" + "".join(f"{cell:>14}" for cell in cells))
+    with capsys.disabled():
+        print(f"\n{'p: may publish, s: may subscribe, -: refused':<56}" + "".join(f"{name:>14}" for name in seats))
+        print("\n".join(lines))
+    assert len(lines) > len(MESSAGES) and not wrong, "\n".join(wrong)
+
+
+def test_nobody_comes_in_without_a_key_of_ours(bus, seat):
+    assert "Authorization Violation" in seat(None).refused
+    stranger = b"".join((bytes([(18 << 3) | (20 << 3) >> 5, (20 << 3 & 31) << 3]), os.urandom(32)))
+    seed = base64.b32encode(stranger + crc16(stranger).to_bytes(2, "little")).decode().rstrip("=")
+    assert "Authorization Violation" in Seat(int(bus.env["TIDEGATE_NATS_PORT"]), seed).refused
+
+
+def test_seventeen_kibibytes_are_refused(seat):
+    assert seat("ledger").publish(f"{PREFIX}state.{SALE}", b"x" * (15 << 10)) is None
+    one = seat("ledger")
+    one.socket.sendall(f"PUB {PREFIX}state.{SALE} {17 << 10}\r\n".encode())
+    assert b"Maximum Payload Violation" in one.reader.readline()
+
+
+def test_a_request_is_answered_once_and_by_who_heard_it(seat):
+    inbox, subject = "_INBOX.tidegate.edge-checkout.some.1", f"{PREFIX}reserve.{SALE}.hold"
+    edge, reserve, ledger = seat("edge-checkout"), seat("reserve"), seat("ledger")
+    assert edge.subscribe(inbox) is None and reserve.subscribe(subject) is None
+    assert reserve.publish(inbox, b"unasked") is not None
+    assert edge.publish(subject, b"mine?", inbox) is None
+    while not reserve.messages:
+        assert reserve.say(b"") is None
+    assert reserve.messages[0] == (subject, inbox, b"mine?")
+    assert ledger.publish(inbox, b"not asked") is not None
+    assert reserve.publish(inbox, b"yours") is None
+    assert reserve.publish(inbox, b"again") is not None
+    while not edge.messages:
+        assert edge.say(b"") is None
+    assert [body for _, _, body in edge.messages] == [b"yours"]
+
+
+@contextmanager
+def daemon(bus, name, **env):
+    """A daemon that is not expected to become ready; said() is why it is not."""
+    bus.start_daemon(name, env={**env}, ready=False)
+
+    def said(text):
+        eventually(lambda: text in bus.admin(name, "/readyz?verbose")[1], 15, f"{name} says: {text}")
+        assert bus.admin(name, "/readyz")[0] == 503
+    try:
+        yield said
+    finally:
+        bus.kill(name)
+
+
+def test_a_daemon_without_its_key_says_so(bus, tmp_path):
+    with daemon(bus, "sweeper", TIDEGATE_NATS_KEYS="") as said:
+        said("NATS wants an NKey of the identity sweeper")
+    shutil.copytree(f"{bus.run}/keys", tmp_path / "keys")
+    bus.ctl("keys", "new", str(tmp_path / "other"))
+    with daemon(bus, "sweeper", TIDEGATE_NATS_KEYS=str(tmp_path / "other")) as said:
+        said("NATS does not know the key of the identity sweeper")
+    shutil.copy(f"{bus.run}/keys/nats-queue", tmp_path / "keys/nats-sweeper")
+    with daemon(bus, "sweeper", TIDEGATE_NATS_KEYS=str(tmp_path / "keys")) as said:
+        said("NATS refuses the identity sweeper")
+    done = bus.ctl("sale", "show", check=False)
+    assert done.returncode == 69 and "no ledger" in done.stderr
+    os.unlink(tmp_path / "keys/nats-operator")
+    bus.env["TIDEGATE_NATS_KEYS"], before = str(tmp_path / "keys"), bus.env["TIDEGATE_NATS_KEYS"]
+    try:
+        done = bus.ctl("sale", "show", check=False)
+        assert done.returncode == 69 and "nats-operator" in done.stderr
+    finally:
+        bus.env["TIDEGATE_NATS_KEYS"] = before
