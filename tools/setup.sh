@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh build|test: installs the Debian packages of tools/packages.txt that are missing, and nothing else.
+# setup.sh compile|build|test|image|cluster: installs the Debian packages of tools/packages.txt that are missing, and nothing else.
 # Packaged servers are not started and leave no cluster of their own behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 wanted() { # the packages of the sections up to and including the one asked for
-    awk -v upto="$1" '/^\[/ { section = substr($0, 2, length($0) - 2); next }
-        /^#|^$/ { next }
-        section == "build" || section == upto { print }' tools/packages.txt
+    awk -v upto="[$1]" '/^\[/ { if (last) exit; last = $0 == upto; next }
+        !/^#|^$/' tools/packages.txt
 }
 
 missing() {
