@@ -94,7 +94,7 @@ class Node:
 
     def start(self):
         run("ip", "link", "set", "lo", "up")
-        run("ip", "link", "add", "node", "type", "dummy")
+        run("ip", "link", "add", "node", "type", "bridge")
         run("ip", "address", "add", f"{ADDRESS}/24", "dev", "node")
         run("ip", "link", "set", "node", "up")
         run("ip", "route", "add", "default", "dev", "node")

@@ -25,6 +25,7 @@ KEPT = os.path.join(ROOT, "build", "kubernetes")
 CHART_TOOLS = os.path.join(ROOT, "build", "chart")
 CONTROLLERS = "/sys/fs/cgroup"
 UNAVAILABLE = 69
+GROUPS_S = 15
 
 
 class Unavailable(Exception):
@@ -38,7 +39,7 @@ def say(text):
 def check_machine():
     if os.geteuid() != 0:
         raise Unavailable("a node needs root for its namespaces: run it with sudo")
-    tried = subprocess.run(["unshare", *NAMESPACES, "ip", "link", "add", "a", "type", "veth", "peer", "name", "b"], capture_output=True,
+    tried = subprocess.run(["unshare", *NAMESPACES, "ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1"], capture_output=True,
                            text=True, check=False)
     if tried.returncode:
         raise Unavailable(f"this machine gives no namespaces or no veth devices: {tried.stderr.strip()}")
@@ -97,7 +98,21 @@ def inside(folder, image, only):
 
 
 def groups_of_containers():
-    return set(glob.glob(f"{CONTROLLERS}/*/k8s.io/*") + glob.glob(f"{CONTROLLERS}/k8s.io/*"))
+    return set(glob.glob(f"{CONTROLLERS}/*/k8s.io/*/") + glob.glob(f"{CONTROLLERS}/k8s.io/*/"))
+
+
+def remove_groups(groups):
+    """The control groups of containers that are ending right now."""
+    deadline = time.monotonic() + GROUPS_S
+    while groups and time.monotonic() < deadline:
+        for group in list(groups):
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
+                groups.discard(group)
+        time.sleep(0.1)
+    for parent in (*glob.glob(f"{CONTROLLERS}/*/k8s.io"), f"{CONTROLLERS}/k8s.io"):
+        with contextlib.suppress(OSError):
+            os.rmdir(parent)
 
 
 def outside(options):
@@ -113,12 +128,7 @@ def outside(options):
     finally:
         node.kill()  # and with it all of its namespaces
         node.wait()
-        for group in groups_of_containers() - groups:
-            with contextlib.suppress(OSError):
-                os.rmdir(group)
-        for parent in glob.glob(f"{CONTROLLERS}/*/k8s.io"):
-            with contextlib.suppress(OSError):
-                os.rmdir(parent)
+        remove_groups(groups_of_containers() - groups)
         if not options.keep_logs:
             shutil.rmtree(folder, ignore_errors=True)
 
