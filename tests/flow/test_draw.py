@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -64,9 +63,9 @@ def downloaded(shop, sale, folder):
     return draw
 
 
-def verify(shop, source, *options):
+def verify(shop, source, *options, **environment):
     return subprocess.run([f"{shop.stack.bin}/tidegatectl", "draw", "verify", *options, str(source)], text=True,
-                          capture_output=True, check=False)
+                          capture_output=True, check=False, env={**os.environ, **environment})
 
 
 def independent(folder, *entrant):
@@ -125,10 +124,13 @@ def test_two_programs_draw_the_same_order(shop, drawn, tmp_path):
     assert independent(drawn["folder"], entrant).stdout.split()[0] in verify(shop, drawn["folder"], "--entrant", entrant).stdout
 
 
-def test_a_sales_address_is_enough(shop, drawn):
-    answer = verify(shop, f"{shop.stack.env['TIDEGATE_EDGE_URL']}/sale/{drawn['sale']}")
+def test_a_sales_address_is_enough(shop, drawn, tmp_path):
+    address = f"{shop.stack.env['TIDEGATE_EDGE_URL']}/sale/{drawn['sale']}"
+    answer = verify(shop, address, TMPDIR=str(tmp_path))
     assert answer.returncode == 0, answer.stderr
-    shutil.rmtree(re.search(r"downloaded to (\S+)", answer.stderr).group(1))
+    assert os.path.dirname(re.search(r"downloaded to (\S+)", answer.stderr).group(1)) == str(tmp_path)
+    assert verify(shop, address, TMPDIR=f"{tmp_path}/none").returncode == 78
+    assert verify(shop, address, TMPDIR="x" * 5000).returncode == 78
 
 
 @pytest.mark.parametrize("what", ["roster", "secret", "beaconValue"])
@@ -201,7 +203,9 @@ def test_a_lottery_is_for_the_registered_and_waits_for_its_beacon(shop, tmp_path
     draw = downloaded(shop, sale, tmp_path)
     assert draw["beaconValue"] == "00ff" and draw["count"] == 1
     assert shop.stack.ctl("draw", "beacon", sale, "01ff", check=False).returncode == 1, "only one draw"
-    assert verify(shop, tmp_path, "--entrant", ticket["entrant"]).returncode == 0
+    assert verify(shop, tmp_path, "--entrant", ticket["entrant"]).returncode == 0 == independent(tmp_path).returncode
+    (tmp_path / "draw.json").write_text(json.dumps({**draw, "beaconValue": "00fe"}))
+    assert verify(shop, tmp_path).returncode == 1 and independent(tmp_path).returncode != 0, "one byte of another beacon"
     buyer.admission(sale, 60)
 
 

@@ -201,6 +201,48 @@ def test_an_operator_may_open_early(ledger):
     assert listed[0] == 9999999999000 and listed[1] <= listed[2]
 
 
+# -- the draw ------------------------------------------------------------------------------------------------------------
+
+SECRET, ROOT = b"s" * 32, b"r" * 32
+COMMITMENT = hashlib.sha256(SECRET).hexdigest()
+ENTRANTS = bytes(range(1, 33))  # two
+
+
+def enter(ledger, first, entrants=ENTRANTS):
+    return ledger.row("SELECT reason, stored FROM tidegate.append_roster('sale', 1, %s, %s)", first, entrants)
+
+
+def freeze(ledger, stored=2, count=2, root=ROOT):
+    return ledger.value("SELECT reason FROM tidegate.freeze_draw('sale', 1, %s, %s, 64, %s)", stored, count, root)
+
+
+def reveal(ledger, secret=SECRET, beacon=b"", seed=b"x" * 32):
+    return ledger.value("SELECT reason FROM tidegate.reveal_draw('sale', 1, %s, %s, %s)", secret, beacon, seed)
+
+
+def test_a_roster_is_frozen_whole_and_once(ledger):
+    assert ledger.apply("sale", order="random", commitment=COMMITMENT)[0] == ""
+    assert enter(ledger, 0) == ("", 2) and enter(ledger, 0) == ("gap", 2)
+    assert freeze(ledger) == "not_allowed_now", "not before the opening"
+    assert ledger.arm("sale") == "" and ledger.check("sale") == "" and ledger.tick() >= 1
+    assert freeze(ledger, stored=0) == "gap", "by nobody who does not know all of it"
+    assert freeze(ledger) == "" == freeze(ledger), "the same again is the same"
+    assert freeze(ledger, count=3) == "not_allowed_now" == freeze(ledger, root=b"q" * 32)
+    assert enter(ledger, 2) == ("not_allowed_now", 2), "nobody comes in any more"
+
+
+def test_only_the_promised_secret_is_told_and_after_the_beacon(ledger):
+    ledger.open_sale("sale", order="random", commitment=COMMITMENT, beacon="round 7")
+    assert reveal(ledger) == "not_allowed_now", "not before the roster is frozen"
+    assert enter(ledger, 0) == ("", 2) and freeze(ledger) == ""
+    assert reveal(ledger) == "not_allowed_now", "not before the beacon is known"
+    assert ledger.value("SELECT reason FROM tidegate.sales s, tidegate.judge_beacon(s, '00ff', false) WHERE s.sale = 'sale'") == ""
+    assert reveal(ledger, beacon=b"\x00\xfe") == "not_allowed_now"
+    assert reveal(ledger, secret=b"t" * 32, beacon=b"\x00\xff") == "not_allowed_now", "another secret would be another draw"
+    assert reveal(ledger, beacon=b"\x00\xff") == "" == reveal(ledger, beacon=b"\x00\xff")
+    assert reveal(ledger, beacon=b"\x00\xff", seed=b"y" * 32) == "not_allowed_now", "one draw is the only one"
+
+
 # -- arming and proof ----------------------------------------------------------------------------------------------------
 
 

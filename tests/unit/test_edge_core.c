@@ -332,6 +332,20 @@ static void test_lease_of_another_generation_is_forgotten(void **state)
     assert_int_equal(lease.index_end, 0);
 }
 
+static void test_blocks_leased_before_the_opening_of_a_draw_die_at_it(void **state)
+{
+    struct edge_lease lease = {0};
+    uint64_t index;
+    edge_lease_follow(&lease, 1);
+    edge_lease_granted(&lease, 0, 64);
+    edge_lease_granted(&lease, 64, 64);
+    edge_lease_over(&lease);
+    assert_false(edge_lease_take(&lease, &index));
+    edge_lease_granted(&lease, 128, 64);
+    edge_lease_over(&lease);
+    assert_true(edge_lease_take(&lease, &index) && index == 128);
+}
+
 static void test_every_state_has_a_name(void **state)
 {
     static const char *const names[] = {"scheduled", "open", "paused", "sold_out", "closed"};
@@ -361,6 +375,7 @@ int main(void)
         cmocka_unit_test_setup(test_lease_size_follows_the_rate_within_bounds, set_up),
         cmocka_unit_test_setup(test_failed_lease_is_retried_soon_and_not_at_once, set_up),
         cmocka_unit_test_setup(test_lease_of_another_generation_is_forgotten, set_up),
+        cmocka_unit_test_setup(test_blocks_leased_before_the_opening_of_a_draw_die_at_it, set_up),
         cmocka_unit_test_setup(test_every_state_has_a_name, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

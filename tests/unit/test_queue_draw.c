@@ -53,6 +53,9 @@ static void entrants_come_in_until_the_roster_is_closing(void **state)
     assert_int_equal(next(), QUEUE_DRAW_LOAD);
     roster = (struct queue_roster){.loaded = true, .closing = true};
     assert_false(queue_draw_takes(&bench.brain, &roster));
+    roster.closing = false; /* a new queue that finds it frozen */
+    freeze(40);
+    assert_false(queue_draw_takes(&bench.brain, &roster));
 }
 
 static void what_came_in_is_stored_before_anything_is_closed(void **state)

@@ -204,7 +204,12 @@ DEFINED = {".py": r"^def {}\(", ".c": r"^(static void|TEST) {}\(", ".def": r'"{}
 
 
 def cases():
-    """Every case of tests/cases.md names a test, and every test named there exists."""
+    """Every case of tests/cases.md names a test, every test named there exists, and every test of a case has its case there."""
+    told = set(re.findall(r"\*\*case-(\d+)\*\*", read("tests/cases.md")))
+    for path in tracked(".c", ".py"):
+        for name, number in re.findall(r"^(?:def|static void) (\w*case_(\d+)\w*)\(", read(path), re.M) if path.startswith("tests/") else ():
+            if number not in told:
+                yield f"tests/cases.md: {name} is of a case that is not there"
     for entry in re.split(r"^- ", read("tests/cases.md"), flags=re.M)[1:]:
         named = re.findall(r"`([^`:]+)::(\w+)`", entry)
         if not named:

@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, FOLDER_BYTES = 3072 };
 
 enum ctl_exit ctl_draw_new(const struct ctl_options *options, const struct ctl_arguments *arguments)
 {
@@ -134,7 +134,14 @@ enum ctl_exit ctl_draw_verify(const struct ctl_options *options,
     if (strncmp(source, "http://", 7) != 0 && strncmp(source, "https://", 8) != 0) {
         return draw_check(source, &wish) ? CTL_DONE : CTL_REFUSED;
     }
-    char folder[] = "/tmp/tidegate-draw-XXXXXX";
+    const char *temporary = getenv("TMPDIR");
+    char folder[FOLDER_BYTES];
+    int length = snprintf(folder, sizeof(folder), "%s/tidegate-draw-XXXXXX",
+                          temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp");
+    if (length >= (int)sizeof(folder)) {
+        (void)fprintf(stderr, "tidegatectl: TMPDIR is too long\n");
+        return CTL_SETTINGS;
+    }
     if (mkdtemp(folder) == NULL) {
         (void)fprintf(stderr, "tidegatectl: %s: %s\n", folder, strerror(errno));
         return CTL_SETTINGS;
