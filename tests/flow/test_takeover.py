@@ -10,6 +10,7 @@ import time
 
 import pytest
 from bus_probe import Bus, messages
+from conftest import close_shop, open_shop
 from shop import eventually
 
 UNITS, BUYERS, WATCHED = 5000, 8000, 48
@@ -70,6 +71,14 @@ class Watched(threading.Thread):
 def claims(token):
     body = token.split(".")[1]
     return json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+
+
+@pytest.fixture
+def own_shop():
+    """Its NATS lets a stranger listen."""
+    own, folder = open_shop(guarded=False)
+    yield own
+    close_shop(own, folder)
 
 
 @pytest.fixture
