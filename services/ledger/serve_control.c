@@ -15,6 +15,9 @@ static void acknowledge(struct ledger *ledger, const Tidegate__V1__Command *comm
 {
     Tidegate__V1__CommandAck ack = TIDEGATE__V1__COMMAND_ACK__INIT;
     char effect[64];
+    if (command->plan) {
+        return;
+    }
     snprintf(effect, sizeof effect, "%s%s", reason == TG_REASON_NONE ? "honoured" : "refused:",
              reason == TG_REASON_NONE ? "" : tg_reason_code(reason));
     ack.command_id = command->command_id;

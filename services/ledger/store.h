@@ -232,7 +232,8 @@ enum ledger_command_kind {
     LEDGER_REBUILD,
     LEDGER_CLOSE,
     LEDGER_PACE,
-    LEDGER_BEACON
+    LEDGER_BEACON,
+    LEDGER_EXTEND_ALL /* every pending reservation; LEDGER_EXTEND is of one */
 };
 struct ledger_command {
     enum ledger_command_kind kind;
@@ -243,6 +244,7 @@ struct ledger_command {
     char cause[128];
     bool plan;
     uint64_t pace_milli;
+    int64_t extend_ms; /* 1..TG_MAX_EXTEND_MS where the kind is LEDGER_EXTEND_ALL */
     uint32_t pause_count;
     char pauses[TG_MAX_LIFTED][TG_BASE32_ID_LENGTH + 1];
     struct tg_sale definition; /* apply */

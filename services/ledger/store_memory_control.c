@@ -199,6 +199,24 @@ static enum tg_reason judge_beacon(struct memory_sale *sale, const struct ledger
     return TG_REASON_NONE;
 }
 
+static enum tg_reason judge_extend(struct store_memory *store, struct memory_sale *sale,
+                                   const struct ledger_command *command)
+{
+    const int64_t open_from_ms = store->now_ms - sale->told.sale.grace_ms;
+    if (command->plan) {
+        return TG_REASON_NONE;
+    }
+    for (uint32_t i = 0; i < store->reservation_count; i++) {
+        struct memory_reservation *row = &store->reservations[i];
+        if (row->sale == sale && row->hold.generation == sale->told.sale.generation &&
+            row->state == LEDGER_PENDING && row->expires_ms > open_from_ms) {
+            row->expires_ms += command->extend_ms;
+        }
+    }
+    sale->told.sale.control_sequence++;
+    return TG_REASON_NONE;
+}
+
 static bool same_items(const struct tg_sale *a, const struct tg_sale *b)
 {
     bool same = a->item_count == b->item_count;
@@ -340,6 +358,8 @@ static enum tg_reason judge(struct store_memory *store, const struct ledger_comm
         return judge_pace(sale, command);
     case LEDGER_BEACON:
         return judge_beacon(sale, command);
+    case LEDGER_EXTEND_ALL:
+        return stale ? TG_REASON_STALE_SEQUENCE : judge_extend(store, sale, command);
     }
     return TG_REASON_MALFORMED;
 }

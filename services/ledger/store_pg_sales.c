@@ -312,6 +312,8 @@ static const char *kind_name(enum ledger_command_kind kind)
         return "pace";
     case LEDGER_BEACON:
         return "beacon";
+    case LEDGER_EXTEND_ALL:
+        return "extend";
     }
     return "";
 }
@@ -347,7 +349,8 @@ int store_pg_judge(void *self, const struct ledger_command *command, uint64_t to
     store_call_text(&call, store->texts[0].data);
     store_call_text(&call, store->texts[1].data);
     store_call_text(&call, store->texts[2].data);
-    store_call_number(&call, (int64_t)command->pace_milli);
+    store_call_number(&call, command->kind == LEDGER_EXTEND_ALL ? command->extend_ms
+                                                                : (int64_t)command->pace_milli);
     store_call_text(&call, command->cause);
     store_call_flag(&call, command->plan);
     store_call_text(&call, definition);

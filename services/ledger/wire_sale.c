@@ -33,6 +33,9 @@ static bool kind_of(Tidegate__V1__CommandKind kind, enum ledger_command_kind *ou
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_BEACON:
         *out_kind = LEDGER_BEACON;
         return true;
+    case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_EXTEND:
+        *out_kind = LEDGER_EXTEND_ALL;
+        return true;
     case TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_UNSPECIFIED:
     case _TIDEGATE__V1__COMMAND_KIND_IS_INT_SIZE:
         break;
@@ -137,6 +140,10 @@ enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command,
         return fault(out_fault, "generation, control_sequence, pace_milli: out of range",
                      TG_REASON_MALFORMED);
     }
+    if (out_command->kind == LEDGER_EXTEND_ALL &&
+        (command->extend_ms < 1 || command->extend_ms > TG_MAX_EXTEND_MS)) {
+        return fault(out_fault, "extend_ms: 1 ms to 1 h expected", TG_REASON_MALFORMED);
+    }
     if (!take_pauses(command, out_command)) {
         return fault(out_fault, "pause_ids: at most 64 ids of 26 characters expected",
                      TG_REASON_MALFORMED);
@@ -159,6 +166,7 @@ enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command,
     out_command->control_sequence = command->control_sequence;
     out_command->plan = command->plan;
     out_command->pace_milli = command->pace_milli;
+    out_command->extend_ms = command->extend_ms;
     out_command->command = signed_command->command.data;
     out_command->command_length = signed_command->command.len;
     out_command->signature = signed_command->signature.data;

@@ -137,6 +137,59 @@ def test_pace_is_bounded_by_the_definition(shop):
     assert show(shop, name)["state"]["paceMilli"] == 0
 
 
+def deadlines(shop, name):
+    return dict(shop.ledger("SELECT id, tidegate.to_ms(expires_at) FROM tidegate.reservations WHERE sale = %s", name))
+
+
+def test_in_a_payment_storm_every_hold_in_flight_gets_more_time(shop):
+    name = shop.sale(units=3)
+    buyer, key, admission, first = shop.win(name)
+    paid, lapsed = (shop.win(name)[3].json["reservationId"] for _ in range(2))
+    assert shop.confirm(paid).status == 200
+    moved = "UPDATE tidegate.reservations SET expires_at = expires_at {} WHERE id = %s"
+    shop.ledger("ALTER TABLE tidegate.reservations DISABLE TRIGGER guard")
+    shop.stack.kill("sweeper")  # nobody gives it a verdict
+    shop.ledger(moved.format("- interval '20 minutes'"), lapsed)
+    shop.ledger("ALTER TABLE tidegate.reservations ENABLE TRIGGER guard")
+    before = deadlines(shop, name)
+    told = ctl(shop, "sale", "extend", name, "--in-flight", "+180s", "--dry-run")
+    assert told["accepted"] and told["detail"] == "1 holds in flight would have 180000 ms more"
+    assert deadlines(shop, name) == before
+    told = ctl(shop, "sale", "extend", name, "--in-flight", "+180s")
+    assert told["accepted"] and told["detail"] == "1 holds in flight have 180000 ms more"
+    pending = first.json["reservationId"]
+    assert deadlines(shop, name) == {**before, pending: before[pending] + 180000}
+    assert buyer.read(pending).json["expiresAt"] > first.json["expiresAt"]
+    again = buyer.reserve(name, admission, key)  # the lost answer, found again, knows the new deadline
+    assert again.status == 201 and again.json["expiresAt"] == buyer.read(pending).json["expiresAt"]
+    shop.stack.start_daemon("sweeper")
+    states = "SELECT state FROM tidegate.reservations WHERE id = %s"
+    eventually(lambda: shop.ledger(states, lapsed) == [("expired",)], 10, "what had lapsed is given back all the same")
+    assert shop.confirm(pending).status == 200
+    shop.referee(name)
+
+
+@pytest.mark.parametrize("later", ["180s", "+2h", "+0s", "+1e3s", "-5s"])
+def test_more_time_is_within_an_hour_and_said_with_a_plus(shop, later):
+    done = shop.stack.ctl("sale", "extend", "demo", f"--in-flight={later}", check=False)
+    assert done.returncode == 2 and "--in-flight" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("pause",), ("resume",), ("open",), ("close",), ("rebuild",), ("extend", "--in-flight", "+1s")])
+def test_a_dry_run_changes_nothing(shop, command):
+    name = new_name()
+    ctl(shop, "sale", "apply", "-f", definition(shop, name), "--dry-run")
+    ctl(shop, "sale", "show", name, code=1)
+    ctl(shop, "sale", "apply", "-f", definition(shop, name))
+    eventually(lambda: show(shop, name)["state"]["armed"], 15, "the gate is armed")
+    before = show(shop, name)["state"]
+    told = shop.stack.ctl("sale", command[0], name, *command[1:], "--dry-run", "-o", "json", check=False)
+    assert told.returncode in (0, 1) and not json.loads(told.stdout)["acks"], told.stdout
+    after = show(shop, name)["state"]
+    changing = ("cleanRounds", "lastClean", "ledgerNow")
+    assert {k: v for k, v in after.items() if k not in changing} == {k: v for k, v in before.items() if k not in changing}
+
+
 def test_a_rebuild_takes_the_next_epoch_and_stays_paused_until_resumed(shop):
     name = shop.sale()
     _, _, _, won = shop.win(name)

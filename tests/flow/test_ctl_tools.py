@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+import yaml
 
 from shop import eventually
 
@@ -129,10 +130,42 @@ def test_help_is_there_for_every_command(shop):
     listed = run(shop, "--help")
     assert listed.returncode == 0 and "sale resume SALE" in listed.stdout
     for command in ("sale apply", "sale plan", "sale show", "sale open", "sale pause", "sale resume", "sale rebuild", "sale close",
-                    "warm", "pace", "signal", "watch", "trace", "keys new", "token buyer"):
+                    "sale extend", "completion", "warm", "pace", "signal", "watch", "trace", "keys new", "token buyer"):
         done = run(shop, *command.split(), "--help")
         assert done.returncode == 0 and "Exit codes: 0 done" in done.stdout, command
     assert run(shop, "--version").stdout.startswith("tidegatectl ")
+
+
+def test_yaml_is_the_same_document_as_json(shop):
+    name = shop.sale()
+    run(shop, "sale", "pause", name, "--cause", "true: é \"quoted\"")
+    told = run(shop, "sale", "show", name, "-o", "yaml")
+    assert told.stdout.startswith("---\n") and "phase: paused" in told.stdout, told.stdout
+    wanted, found = json.loads(run(shop, "sale", "show", name, "-o", "json").stdout), yaml.safe_load(told.stdout)
+    for document in (wanted, found):
+        for changing in ("cleanRounds", "lastClean", "ledgerNow"):
+            document["state"].pop(changing)
+    assert found == wanted
+
+
+def completed(shop, words):
+    """What bash offers after these words, the last one unfinished."""
+    script = run(shop, "completion", "bash").stdout
+    line = " ".join(f"'{word}'" for word in ("tidegatectl", *words))
+    asked = f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}; _tidegatectl; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(["bash", "-c", asked], env={"PATH": f"{shop.stack.bin}:{os.environ['PATH']}"}, capture_output=True, text=True,
+                          check=True)
+    return done.stdout.split()
+
+
+def test_shells_complete_commands_and_options(shop):
+    assert completed(shop, ["sa"]) == ["sale"]
+    assert {"pause", "resume", "extend", "rebuild"} <= set(completed(shop, ["sale", ""]))
+    assert completed(shop, ["sale", "extend", "demo", "--in"]) == ["--in-flight"]
+    assert completed(shop, ["nonsense", ""]) == []
+    for shell in ("zsh", "fish"):
+        assert "tidegatectl __complete" in run(shop, "completion", shell).stdout
+    assert run(shop, "completion", "tcsh").returncode == 2
 
 
 def test_warm_says_ready_when_everything_is_there(shop):

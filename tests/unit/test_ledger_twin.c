@@ -510,9 +510,9 @@ static void make_definition(const char *sale, struct ledger_command *out)
 
 static int run_judge(const struct ledger_store *store)
 {
-    static const enum ledger_command_kind kinds[] = {LEDGER_APPLY,   LEDGER_OPEN,   LEDGER_PAUSE,
-                                                     LEDGER_RESUME,  LEDGER_RESUME, LEDGER_RESUME,
-                                                     LEDGER_REBUILD, LEDGER_CLOSE,  LEDGER_PACE};
+    static const enum ledger_command_kind kinds[] = {
+        LEDGER_APPLY,  LEDGER_OPEN,    LEDGER_PAUSE, LEDGER_RESUME, LEDGER_RESUME,
+        LEDGER_RESUME, LEDGER_REBUILD, LEDGER_CLOSE, LEDGER_PACE,   LEDGER_EXTEND_ALL};
     static struct ledger_command command;
     static const uint8_t bytes[] = {1, 2, 3};
     memset(&command, 0, sizeof command);
@@ -532,6 +532,7 @@ static int run_judge(const struct ledger_store *store)
     command.control_sequence = near(sequences[place_of(command.sale)]);
     command.plan = choose(8) == 0;
     command.pace_milli = choose(6000);
+    command.extend_ms = 1 + choose(TG_MAX_EXTEND_MS);
     snprintf(command.key, sizeof command.key, "%s", "operator");
     snprintf(command.cause, sizeof command.cause, "%s", "because");
     command.command = bytes;

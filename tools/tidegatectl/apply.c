@@ -102,6 +102,9 @@ static struct ctl_wish wish_of(bool plan)
 
 enum ctl_exit ctl_apply(const struct ctl_options *options, const struct ctl_arguments *arguments)
 {
+    if (arguments->dry_run) {
+        return ctl_plan(options, arguments);
+    }
     if (ctl_sale_file_read(arguments->file, stderr, &file) != 0) {
         return CTL_USAGE;
     }

@@ -3,6 +3,7 @@
 #include "tools/tidegatectl/ctl.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ enum {
     KEY_VALID,
     KEY_WITHDRAW,
     KEY_ENTRANT,
-    KEY_ORDER
+    KEY_ORDER,
+    KEY_IN_FLIGHT
 };
 
 #define OPTION_FILE                                                                                \
@@ -33,9 +35,22 @@ enum {
             "Keep asking for this long while the gate is not armed or not proved", 0               \
     }
 
+#define OPTION_DRY_RUN                                                                             \
+    {                                                                                              \
+        "dry-run", KEY_DRY_RUN, NULL, 0, "Say how it would be judged, change nothing", 0           \
+    }
+
 static const struct argp_option no_options[] = {{0}};
 static const struct argp_option file_options[] = {OPTION_FILE, {0}};
-static const struct argp_option wait_options[] = {OPTION_WAIT, {0}};
+static const struct argp_option apply_options[] = {
+    OPTION_FILE, {"dry-run", KEY_DRY_RUN, NULL, 0, "The same as sale plan", 0}, {0}};
+static const struct argp_option wait_options[] = {OPTION_WAIT, OPTION_DRY_RUN, {0}};
+static const struct argp_option close_options[] = {OPTION_DRY_RUN, {0}};
+static const struct argp_option extend_options[] = {
+    {"in-flight", KEY_IN_FLIGHT, "+TIME", 0,
+     "How much later the deadline of every pending hold is, +1s to +1h", 0},
+    OPTION_DRY_RUN,
+    {0}};
 static const struct argp_option arm_options[] = {
     {"wait", KEY_WAIT, "TIME", 0, "How long to wait for the gate to be armed and proved (30s)", 0},
     {0}};
@@ -43,6 +58,7 @@ static const struct argp_option pause_options[] = {
     {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
     {"wait", KEY_WAIT, "TIME", 0,
      "Repeat it for this long until the ledger shows it (20s, at most 25s)", 0},
+    OPTION_DRY_RUN,
     {0}};
 static const struct argp_option rebuild_options[] = {
     {"cause", KEY_CAUSE, "TEXT", 0, "Why, for people", 0},
@@ -75,6 +91,8 @@ static const struct argp_option life_options[] = {
 static const struct argp_option logs_options[] = {
     {"logs", 'l', "FOLDER", 0, "Folder of the daemons' JSON logs (TIDEGATE_LOGS)", 0}, {0}};
 
+static ctl_run ctl_completion;
+
 static const struct command {
     const char *name; /* words as they are typed */
     const char *positional;
@@ -83,7 +101,7 @@ static const struct command {
     ctl_run *run;
     const char *doc;
 } commands[] = {
-    {"sale apply", "", 0, 0, file_options, ctl_apply,
+    {"sale apply", "", 0, 0, apply_options, ctl_apply,
      "Declare a sale, or change what may still change"},
     {"sale plan", "", 0, 0, file_options, ctl_plan, "Show what apply would change, change nothing"},
     {"sale show", "[SALE]", 0, 1, no_options, ctl_show,
@@ -94,7 +112,9 @@ static const struct command {
     {"sale resume", "SALE", 1, 1, wait_options, ctl_resume, "Lift every pause that is active now"},
     {"sale rebuild", "SALE", 1, 1, rebuild_options, ctl_rebuild,
      "Show the plan, pause, load a new gate from the ledger (next epoch), follow until armed"},
-    {"sale close", "SALE", 1, 1, no_options, ctl_close, "End a sale for good"},
+    {"sale extend", "SALE", 1, 1, extend_options, ctl_extend,
+     "Give every hold that is in flight more time to pay"},
+    {"sale close", "SALE", 1, 1, close_options, ctl_close, "End a sale for good"},
     {"doctor", "[SALE]", 0, 1, no_options, ctl_doctor,
      "Check the configuration the guarantees rest on; change nothing"},
     {"arm", "SALE", 1, 1, arm_options, ctl_arm,
@@ -122,13 +142,88 @@ static const struct command {
      "Write the accounts and rights of all identities as NATS's configuration"},
     {"token buyer", "ID", 1, 1, life_options, ctl_token_buyer,
      "Issue a buyer's token, for demos and tests"},
+    {"completion", "bash|zsh|fish", 1, 1, no_options, ctl_completion,
+     "Print what a shell needs to complete these commands"},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+static bool wants_file(const struct command *command)
+{
+    return command->options == file_options || command->options == apply_options;
+}
 
 static const char exit_codes[] =
     "Exit codes: 0 done, 1 refused, 2 usage, 69 nobody answers (the outcome is unknown), 78 "
     "settings.\n"
     "Environment: TIDEGATE_NATS_URL, TIDEGATE_KEYS, TIDEGATE_LOGS; where unset, run/env is read.";
+
+/* ---- completion ---- */
+
+/* The shells ask the program itself: what may follow these words. */
+static const struct {
+    const char *shell, *script;
+} shells[] = {
+    {"bash", "_tidegatectl() {\n"
+             "    COMPREPLY=($(compgen -W \"$(tidegatectl __complete "
+             "\"${COMP_WORDS[@]:1:COMP_CWORD-1}\")\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+             "}\n"
+             "complete -o default -F _tidegatectl tidegatectl\n"},
+    {"zsh", "#compdef tidegatectl\n"
+            "_tidegatectl() {\n"
+            "    compadd -- $(tidegatectl __complete ${words[@]:1:$((CURRENT - 2))}) || _files\n"
+            "}\n"
+            "compdef _tidegatectl tidegatectl\n"},
+    {"fish", "complete -c tidegatectl -a '(tidegatectl __complete (commandline -opc)[2..])'\n"},
+};
+
+static enum ctl_exit ctl_completion(const struct ctl_options *options,
+                                    const struct ctl_arguments *arguments)
+{
+    for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++) {
+        if (strcmp(shells[i].shell, arguments->positional[0]) == 0) {
+            (void)fputs(shells[i].script, stdout);
+            return CTL_DONE;
+        }
+    }
+    (void)fprintf(stderr, "tidegatectl: expected bash, zsh or fish\n");
+    return CTL_USAGE;
+}
+
+/* Prints a line for each word that may follow `typed`, which is "" or ends with a blank. */
+static void complete(const char *typed)
+{
+    const size_t length = strlen(typed);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        const struct command *command = &commands[i];
+        const size_t whole = strlen(command->name);
+        if (strncmp(command->name, typed, length) == 0) {
+            const size_t word = strcspn(command->name + length, " ");
+            const bool again =
+                i > 0 && strncmp(commands[i - 1].name, command->name, length + word + 1) == 0;
+            if (!again) {
+                (void)printf("%.*s\n", (int)word, command->name + length);
+            }
+        } else if (strncmp(command->name, typed, whole) == 0 && typed[whole] == ' ') {
+            for (const struct argp_option *option = command->options; option->name; option++) {
+                (void)printf("--%s\n", option->name);
+            }
+            (void)printf("--output\n--help\n");
+        }
+    }
+}
+
+static int complete_words(int count, char **words)
+{
+    char typed[256] = "";
+    size_t length = 0;
+    for (int i = 0; i < count && length < sizeof(typed); i++) {
+        length += (size_t)snprintf(typed + length, sizeof(typed) - length, "%s ", words[i]);
+    }
+    if (length < sizeof(typed)) {
+        complete(typed);
+    }
+    return CTL_DONE;
+}
 
 /* ---- options of every command ---- */
 
@@ -138,15 +233,19 @@ static error_t parse_global(int key, char *argument, struct argp_state *state)
     if (key != 'o') {
         return ARGP_ERR_UNKNOWN;
     }
-    if (strcmp(argument, "table") != 0 && strcmp(argument, "json") != 0) {
-        argp_error(state, "-o: expected table or json, got %s", argument);
+    static const char *const names[] = {"table", "json", "yaml"}; /* as enum ctl_format */
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(argument, names[i]) == 0) {
+            options->format = (enum ctl_format)i;
+            return 0;
+        }
     }
-    options->format = strcmp(argument, "json") == 0 ? CTL_JSON : CTL_TABLE;
-    return 0;
+    argp_error(state, "-o: expected table, json or yaml, got %s", argument);
+    return EINVAL;
 }
 
 static const struct argp_option global_options[] = {
-    {"output", 'o', "FORMAT", 0, "table (default) or json", 1}, {0}};
+    {"output", 'o', "FORMAT", 0, "table (default), json or yaml", 1}, {0}};
 static const struct argp global_argp = {global_options, parse_global, NULL, NULL, NULL, NULL, NULL};
 static const struct argp_child global_child[] = {{&global_argp, 0, NULL, 0}, {0}};
 
@@ -185,6 +284,9 @@ static bool take_option(struct parsing *parsing, int key, const char *argument)
         return true;
     case KEY_ORDER:
         arguments->order = argument;
+        return true;
+    case KEY_IN_FLIGHT:
+        arguments->in_flight = argument;
         return true;
     case KEY_DRY_RUN:
         arguments->dry_run = true;
@@ -225,7 +327,7 @@ static error_t parse_command(int key, char *argument, struct argp_state *state)
         if (arguments->count < parsing->command->positional_min) {
             argp_error(state, "expected %s", parsing->command->positional);
         }
-        if (parsing->command->options == file_options && arguments->file == NULL) {
+        if (wants_file(parsing->command) && arguments->file == NULL) {
             argp_error(state, "expected -f FILE");
         }
         return 0;
@@ -279,8 +381,7 @@ static char *list_commands(int key, const char *text, void *input)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char usage[64];
         (void)snprintf(usage, sizeof(usage), "%s %s%s", commands[i].name,
-                       commands[i].options == file_options ? "-f FILE" : "",
-                       commands[i].positional);
+                       wants_file(&commands[i]) ? "-f FILE" : "", commands[i].positional);
         (void)fprintf(out, "  %-26s %s\n", usage, commands[i].doc);
     }
     (void)fprintf(out, "\n%s", text);
@@ -340,6 +441,9 @@ int ctl_main(int argc, char **argv)
                               list_commands, NULL};
     argp_program_version = "tidegatectl " TG_VERSION;
     argp_err_exit_status = CTL_USAGE;
+    if (argc > 1 && strcmp(argv[1], "__complete") == 0) {
+        return complete_words(argc - 2, argv + 2);
+    }
     if (sodium_init() < 0) {
         return CTL_SETTINGS;
     }

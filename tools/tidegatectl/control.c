@@ -106,7 +106,8 @@ static bool accepted(const struct ctl_control *control)
 
 static bool is_pause(const struct ctl_control *control)
 {
-    return control->wish->kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE;
+    return control->wish->kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE &&
+           !control->wish->plan;
 }
 
 static bool is_judged(const void *context)
@@ -139,6 +140,7 @@ static void fill_command(const struct ctl_control *control, const Tidegate__V1__
     out_command->expires_at_ms = tg_now_wall().ms + LIFE_MS;
     out_command->definition = wish->definition;
     out_command->pace_milli = wish->pace_milli;
+    out_command->extend_ms = wish->extend_ms;
     out_command->plan = wish->plan;
     if (wish->cause != NULL) {
         out_command->cause = (char *)wish->cause;
@@ -337,7 +339,7 @@ static enum ctl_exit carry_out(const struct ctl_options *options, struct ctl_con
             code = control->wish->follow(control->session, control->wish,
                                          state != NULL ? state->epoch : 0);
         }
-        if (options->format == CTL_JSON) {
+        if (options->format != CTL_TABLE) {
             ctl_control_report(options, control);
         }
     }

@@ -16,6 +16,7 @@ struct ctl_wish {
     Tidegate__V1__CommandKind kind;
     const char *cause;
     uint64_t pace_milli;
+    int64_t extend_ms;
     Tidegate__V1__SaleDefinition *definition; /* apply */
     bool plan;
     json_t *changes;          /* what would change, for the report; NULL: none. Borrowed. */

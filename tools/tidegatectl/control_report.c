@@ -16,7 +16,7 @@ static bool was_accepted(const struct ctl_control *control)
     return control->judgement != NULL && control->judgement->reason[0] == '\0';
 }
 
-static void report_json(const struct ctl_control *control)
+static void report_document(const struct ctl_options *options, const struct ctl_control *control)
 {
     json_t *acks = json_array();
     json_t *missing = json_array();
@@ -44,7 +44,7 @@ static void report_json(const struct ctl_control *control)
     if (control->wish->changes != NULL) {
         (void)json_object_set(report, control->wish->changes_name, control->wish->changes);
     }
-    ctl_print_json(report);
+    ctl_print_document(options->format, report);
 }
 
 static void report_verdict(const struct ctl_options *options, const struct ctl_control *control)
@@ -101,8 +101,8 @@ static void report_acks(const struct ctl_options *options, const struct ctl_cont
 
 void ctl_control_report(const struct ctl_options *options, const struct ctl_control *control)
 {
-    if (options->format == CTL_JSON) {
-        report_json(control);
+    if (options->format != CTL_TABLE) {
+        report_document(options, control);
         return;
     }
     report_verdict(options, control);
@@ -110,7 +110,8 @@ void ctl_control_report(const struct ctl_options *options, const struct ctl_cont
         report_acks(options, control);
     }
     if (was_accepted(control) &&
-        control->wish->kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE && !control->shown) {
+        control->wish->kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE &&
+        !control->wish->plan && !control->shown) {
         (void)printf("  the ledger's state does not show the pause yet: give it again\n");
     }
     if (control->judgement != NULL && control->judgement->state != NULL) {

@@ -17,7 +17,7 @@ enum ctl_exit {
     CTL_SETTINGS = 78     /* a variable, a key file or a folder */
 };
 
-enum ctl_format { CTL_TABLE, CTL_JSON };
+enum ctl_format { CTL_TABLE, CTL_JSON, CTL_YAML };
 
 /* The same for every command; from options and the environment. Texts live as long as the process.
  */
@@ -36,15 +36,16 @@ enum { CTL_POSITIONAL_MAX = 3 };
 struct ctl_arguments {
     const char *positional[CTL_POSITIONAL_MAX];
     size_t count;
-    const char *file;    /* -f */
-    const char *cause;   /* --cause */
-    const char *life;    /* --life */
-    const char *wait;    /* --wait */
-    const char *span;    /* --for */
-    const char *limit;   /* --limit */
-    const char *valid;   /* --valid */
-    const char *entrant; /* --entrant */
-    const char *order;   /* --order */
+    const char *file;      /* -f */
+    const char *cause;     /* --cause */
+    const char *life;      /* --life */
+    const char *wait;      /* --wait */
+    const char *span;      /* --for */
+    const char *limit;     /* --limit */
+    const char *valid;     /* --valid */
+    const char *entrant;   /* --entrant */
+    const char *order;     /* --order */
+    const char *in_flight; /* --in-flight */
     bool dry_run, automatic, withdraw;
 };
 
@@ -52,7 +53,7 @@ typedef enum ctl_exit ctl_run(const struct ctl_options *options,
                               const struct ctl_arguments *arguments);
 
 ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebuild, ctl_close,
-    ctl_pace, ctl_pace_override, ctl_signal;
+    ctl_extend, ctl_pace, ctl_pace_override, ctl_signal;
 ctl_run ctl_doctor, ctl_arm, ctl_warm;
 ctl_run ctl_incident_report;
 ctl_run ctl_draw_new, ctl_draw_beacon, ctl_draw_verify;
@@ -69,8 +70,8 @@ enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED, CTL_DIM }
 /* The escape sequence of a colour, or "" where none is wanted. */
 const char *ctl_colour(const struct ctl_options *options, enum ctl_colour colour);
 
-/* Prints one JSON document and a line feed; takes it over. */
-void ctl_print_json(json_t *take_document);
+/* Prints one document, as JSON in a line or as YAML behind "---"; takes it over. */
+void ctl_print_document(enum ctl_format format, json_t *take_document);
 
 /* Text for people: anything but printable UTF-8 is shown as "?". out_text is always terminated. */
 void ctl_printable(const char *text, size_t length, char *out_text, size_t capacity);

@@ -104,10 +104,10 @@ static bool is_broken(const struct ctl_examination *examination)
 static enum ctl_exit tell(const struct ctl_examination *examination)
 {
     struct report report = {.options = examination->options};
-    report.list = examination->options->format == CTL_JSON ? json_array() : NULL;
+    report.list = examination->options->format != CTL_TABLE ? json_array() : NULL;
     judge_all(&report, examination);
     if (report.list != NULL) {
-        ctl_print_json(report.list);
+        ctl_print_document(examination->options->format, report.list);
     } else {
         (void)printf("%zu checked, %zu as it should be, %zu in the way of a guarantee\n",
                      report.checked, report.met, report.broken);

@@ -35,10 +35,11 @@ enum ctl_exit ctl_draw_new(const struct ctl_options *options, const struct ctl_a
     tg_draw_commit(secret, commitment);
     memset(secret, 0, sizeof(secret));
     tg_hex_encode(commitment, sizeof(commitment), text);
-    if (options->format == CTL_JSON) {
+    if (options->format != CTL_TABLE) {
         char prefixed[sizeof("sha256:") + sizeof(text)];
         (void)snprintf(prefixed, sizeof(prefixed), "sha256:%s", text);
-        ctl_print_json(json_pack("{s:s, s:s}", "sale", sale, "commitment", prefixed));
+        ctl_print_document(options->format,
+                           json_pack("{s:s, s:s}", "sale", sale, "commitment", prefixed));
         return CTL_DONE;
     }
     (void)printf("the secret is in %s/draw-%s: every queue reads it there, nobody else may\n"
@@ -128,9 +129,8 @@ enum ctl_exit ctl_draw_verify(const struct ctl_options *options,
                               const struct ctl_arguments *arguments)
 {
     const char *source = arguments->positional[0];
-    const struct draw_wish wish = {.entrant = arguments->entrant,
-                                   .order_file = arguments->order,
-                                   .json = options->format == CTL_JSON};
+    const struct draw_wish wish = {
+        .entrant = arguments->entrant, .order_file = arguments->order, .format = options->format};
     if (strncmp(source, "http://", 7) != 0 && strncmp(source, "https://", 8) != 0) {
         return draw_check(source, &wish) ? CTL_DONE : CTL_REFUSED;
     }

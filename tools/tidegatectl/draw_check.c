@@ -229,7 +229,7 @@ static bool report(const struct draw_wish *wish, const struct draw_claim *claim,
                                          sizeof(roster->entrants[0]), by_name) == NULL) {
         return refuse(wish->entrant, "is not in the roster");
     }
-    if (wish->json) {
+    if (wish->format != CTL_TABLE) {
         json_t *document =
             json_pack("{s:s, s:I, s:I, s:s, s:s, s:b}", "sale", claim->sale, "generation",
                       (json_int_t)claim->generation, "entrants", (json_int_t)roster->count, "root",
@@ -238,7 +238,7 @@ static bool report(const struct draw_wish *wish, const struct draw_claim *claim,
             (void)json_object_set_new(document, "rank",
                                       json_integer((json_int_t)rank_of(claim, wish->entrant)));
         }
-        ctl_print_json(document);
+        ctl_print_document(wish->format, document);
         return true;
     }
     (void)printf("the draw of %s, generation %" PRIu64 ", holds: %" PRIu64

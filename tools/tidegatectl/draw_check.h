@@ -6,6 +6,7 @@
 
 #include "lib/pure/draw.h"
 #include "lib/pure/limit.h"
+#include "tools/tidegatectl/ctl.h"
 
 /* What draw.json says. */
 struct draw_claim {
@@ -18,7 +19,7 @@ struct draw_claim {
 struct draw_wish {
     const char *entrant;    /* whose rank is told; NULL: nobody's */
     const char *order_file; /* where the whole order goes, "RANK ENTRANT" a line; NULL: nowhere */
-    bool json;
+    enum ctl_format format;
 };
 
 /* Each prints what is wrong to stderr and returns false. */

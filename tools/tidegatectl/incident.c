@@ -86,7 +86,7 @@ static void add_affected(struct report *report, const Tidegate__V1__IncidentRow 
     units_text(row, units, sizeof(units));
     ctl_time_text(row->expires_at_ms, expires);
     report->affected_count++;
-    if (report->options->format == CTL_JSON) {
+    if (report->options->format != CTL_TABLE) {
         (void)json_array_append_new(report->affected,
                                     json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:s}",
                                               "reservation", row->reservation_id, "kind", row->kind,
@@ -110,7 +110,7 @@ static void add_line(struct report *report, const Tidegate__V1__IncidentRow *row
     char at[CTL_VALUE_BYTES], detail[TEXT_BYTES];
     ctl_time_text(row->at_ms, at);
     ctl_printable(row->detail, strlen(row->detail), detail, sizeof(detail));
-    if (report->options->format == CTL_JSON) {
+    if (report->options->format != CTL_TABLE) {
         (void)json_array_append_new(report->timeline, json_pack("{s:s, s:s, s:s}", "at", at, "kind",
                                                                 row->kind, "detail", detail));
     } else {
@@ -124,7 +124,7 @@ static void begin(const struct ctl_options *options, const Tidegate__V1__Inciden
 {
     char since[CTL_VALUE_BYTES];
     ctl_time_text(page->since_ms, since);
-    if (options->format == CTL_JSON) {
+    if (options->format != CTL_TABLE) {
         return;
     }
     ctl_print_state(state);
@@ -149,14 +149,15 @@ static void finish(struct report *report, const Tidegate__V1__IncidentReply *fir
     }
     char since[CTL_VALUE_BYTES];
     ctl_time_text(first->since_ms, since);
-    ctl_print_json(json_pack("{s:o, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:I}, s:O, s:O, s:s}", "state",
-                             ctl_state_json(state), "since", since, "lastRound", first->last_check,
-                             "counts", "units", (json_int_t)first->units, "pendingUnits",
-                             (json_int_t)first->pending_units, "confirmedUnits",
-                             (json_int_t)first->confirmed_units, "liveReservations",
-                             (json_int_t)first->live_reservations, "endedReservations",
-                             (json_int_t)first->ended_reservations, "timeline", report->timeline,
-                             "affected", report->affected, "next", next));
+    ctl_print_document(report->options->format,
+                       json_pack("{s:o, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:I}, s:O, s:O, s:s}",
+                                 "state", ctl_state_json(state), "since", since, "lastRound",
+                                 first->last_check, "counts", "units", (json_int_t)first->units,
+                                 "pendingUnits", (json_int_t)first->pending_units, "confirmedUnits",
+                                 (json_int_t)first->confirmed_units, "liveReservations",
+                                 (json_int_t)first->live_reservations, "endedReservations",
+                                 (json_int_t)first->ended_reservations, "timeline",
+                                 report->timeline, "affected", report->affected, "next", next));
 }
 
 /* Every page of it. `first` is the first page; it is kept by the caller. */

@@ -11,8 +11,8 @@ enum ctl_exit ctl_keys_new(const struct ctl_options *options, const struct ctl_a
     if (tg_keys_new(folder) != 0) {
         return CTL_REFUSED; /* it has said why */
     }
-    if (options->format == CTL_JSON) {
-        ctl_print_json(json_pack("{s:s}", "folder", folder));
+    if (options->format != CTL_TABLE) {
+        ctl_print_document(options->format, json_pack("{s:s}", "folder", folder));
         return CTL_DONE;
     }
     (void)printf("keys made in %s\nsecret: keep them out of backups and images; only *.pub and "

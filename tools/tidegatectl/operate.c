@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * sale open, pause, resume, close; an operator's pace. */
+#include "lib/pure/limit.h"
 #include "tools/tidegatectl/control.h"
 #include "tools/tidegatectl/sale_file.h"
 
@@ -52,6 +53,21 @@ enum ctl_exit ctl_close(const struct ctl_options *options, const struct ctl_argu
     return operate(
         options, arguments,
         (struct ctl_wish){.verb = "close", .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_CLOSE});
+}
+
+enum ctl_exit ctl_extend(const struct ctl_options *options, const struct ctl_arguments *arguments)
+{
+    struct ctl_wish wish = {.verb = "extend",
+                            .kind = TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_EXTEND};
+    const char *later = arguments->in_flight;
+    if (later == NULL || later[0] != '+') {
+        (void)fprintf(stderr, "tidegatectl: expected --in-flight +TIME, such as +180s\n");
+        return CTL_USAGE;
+    }
+    if (!ctl_duration("--in-flight", later + 1, 1, TG_MAX_EXTEND_MS, &wish.extend_ms)) {
+        return CTL_USAGE;
+    }
+    return operate(options, arguments, wish);
 }
 
 enum ctl_exit ctl_pace_override(const struct ctl_options *options,

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <yaml.h>
 
 const char *ctl_colour(const struct ctl_options *options, enum ctl_colour colour)
 {
@@ -30,12 +32,87 @@ const char *ctl_colour(const struct ctl_options *options, enum ctl_colour colour
     return "";
 }
 
-void ctl_print_json(json_t *take_document)
+/* Whether YAML reads this text as a text also without quotes: letters, and no word that YAML knows.
+ */
+static bool reads_as_text(const char *text, size_t length)
 {
-    (void)json_dumpf(take_document, stdout, JSON_COMPACT);
-    (void)fputc('\n', stdout);
-    (void)fflush(stdout);
+    static const char *const words[] = {"true", "false", "null", "yes", "no",
+                                        "on",   "off",   "y",    "n"};
+    bool good = length > 0;
+    for (size_t i = 0; good && i < length; i++) {
+        const char letter = text[i];
+        good = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+    }
+    for (size_t i = 0; good && i < sizeof(words) / sizeof(words[0]); i++) {
+        good = strcasecmp(text, words[i]) != 0;
+    }
+    return good;
+}
+
+/* JSON is YAML in another style: what the parser reads of it, the emitter writes in blocks. */
+static void restyle(yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        event->data.scalar.style = YAML_ANY_SCALAR_STYLE;
+        event->data.scalar.plain_implicit |=
+            reads_as_text((const char *)event->data.scalar.value, event->data.scalar.length);
+        break;
+    case YAML_SEQUENCE_START_EVENT:
+        event->data.sequence_start.style = YAML_BLOCK_SEQUENCE_STYLE;
+        break;
+    case YAML_MAPPING_START_EVENT:
+        event->data.mapping_start.style = YAML_BLOCK_MAPPING_STYLE;
+        break;
+    case YAML_DOCUMENT_START_EVENT:
+        event->data.document_start.implicit = 0;
+        break;
+    case YAML_NO_EVENT:
+    case YAML_STREAM_START_EVENT:
+    case YAML_STREAM_END_EVENT:
+    case YAML_DOCUMENT_END_EVENT:
+    case YAML_ALIAS_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        break;
+    }
+}
+
+static void print_yaml(const char *text)
+{
+    yaml_parser_t parser;
+    yaml_emitter_t emitter;
+    yaml_event_t event;
+    bool more = yaml_parser_initialize(&parser) == 1;
+    more &= yaml_emitter_initialize(&emitter) == 1;
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
+    yaml_emitter_set_output_file(&emitter, stdout);
+    yaml_emitter_set_unicode(&emitter, 1);
+    yaml_emitter_set_width(&emitter, -1);
+    while (more && yaml_parser_parse(&parser, &event) == 1) {
+        more = event.type != YAML_STREAM_END_EVENT;
+        restyle(&event);
+        more &= yaml_emitter_emit(&emitter, &event) == 1; /* takes the event */
+    }
+    yaml_emitter_delete(&emitter);
+    yaml_parser_delete(&parser);
+}
+
+void ctl_print_document(enum ctl_format format, json_t *take_document)
+{
+    char *text = json_dumps(take_document, JSON_COMPACT);
     json_decref(take_document);
+    if (text == NULL) {
+        (void)fprintf(stderr, "tidegatectl: out of memory\n");
+        return;
+    }
+    if (format == CTL_YAML) {
+        print_yaml(text);
+    } else {
+        (void)puts(text);
+    }
+    (void)fflush(stdout);
+    free(text);
 }
 
 void ctl_printable(const char *text, size_t length, char *out_text, size_t capacity)

@@ -78,11 +78,11 @@ static void print_whole(const struct ctl_options *options, const struct pace_see
     const Tidegate__V1__SaleDefinition *definition =
         known->n_definitions > 0 ? known->definitions[0] : NULL;
     uint64_t operator_milli = known->n_states > 0 ? known->states[0]->pace_milli : 0;
-    if (options->format == CTL_JSON) {
+    if (options->format != CTL_TABLE) {
         json_t *report = pace_json(seen);
         (void)json_object_set_new(report, "operatorMilli",
                                   json_integer((json_int_t)operator_milli));
-        ctl_print_json(report);
+        ctl_print_document(options->format, report);
         return;
     }
     print_line(options, seen);
@@ -106,8 +106,8 @@ static void follow(const struct ctl_options *options, struct ctl_session *sessio
 {
     for (int64_t left_ms = span_ms; left_ms > 0; left_ms -= LINE_MS) {
         (void)ctl_session_until(session, never, seen, left_ms < LINE_MS ? left_ms : LINE_MS);
-        if (options->format == CTL_JSON) {
-            ctl_print_json(pace_json(seen));
+        if (options->format != CTL_TABLE) {
+            ctl_print_document(options->format, pace_json(seen));
         } else {
             print_line(options, seen);
             (void)fflush(stdout);
@@ -248,8 +248,8 @@ static enum ctl_exit say(const struct ctl_options *options, struct ctl_session *
                       signal->name, signal->sale);
         return CTL_UNREACHABLE;
     }
-    if (options->format == CTL_JSON) {
-        ctl_print_json(pace_json(&seen));
+    if (options->format != CTL_TABLE) {
+        ctl_print_document(options->format, pace_json(&seen));
     } else {
         print_line(options, &seen);
     }

@@ -97,7 +97,7 @@ static void make_plan(struct rebuild *mine, const Tidegate__V1__SaleState *state
                   "heldUnits", (json_int_t)ledger->pending_units, "freeUnits", (json_int_t)unsold,
                   "keptReservations", (json_int_t)ledger->live_reservations, "endedReservations",
                   (json_int_t)ledger->ended_reservations, "lost", lost);
-    if (mine->options->format == CTL_JSON) {
+    if (mine->options->format != CTL_TABLE) {
         return;
     }
     (void)printf("plan: the gate of %s is made anew from the ledger\n", mine->sale);

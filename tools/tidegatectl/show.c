@@ -19,8 +19,8 @@ static void print_sale(const struct ctl_options *options, const Tidegate__V1__Sa
     char last_clean[CTL_VALUE_BYTES];
     char pace[CTL_VALUE_BYTES];
     const Tidegate__V1__SaleState *state = reply->states[0];
-    if (options->format == CTL_JSON) {
-        ctl_print_json(sale_json(reply, 0));
+    if (options->format != CTL_TABLE) {
+        ctl_print_document(options->format, sale_json(reply, 0));
         return;
     }
     ctl_print_state(state);
@@ -59,7 +59,7 @@ static void print_rows(const struct ctl_options *options, const Tidegate__V1__Sa
     for (size_t i = 0; i < reply->n_states && i < reply->n_definitions; i++) {
         const Tidegate__V1__SaleState *state = reply->states[i];
         char opens[CTL_VALUE_BYTES];
-        if (options->format == CTL_JSON) {
+        if (options->format != CTL_TABLE) {
             (void)json_array_append_new(list, sale_json(reply, i));
             continue;
         }
@@ -93,8 +93,8 @@ static enum ctl_exit show_all(const struct ctl_options *options, struct ctl_sess
         }
         tidegate__v1__sales_reply__free_unpacked(reply, NULL);
     }
-    if (options->format == CTL_JSON) {
-        ctl_print_json(list);
+    if (options->format != CTL_TABLE) {
+        ctl_print_document(options->format, list);
     } else {
         json_decref(list);
     }

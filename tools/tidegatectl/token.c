@@ -33,9 +33,10 @@ enum ctl_exit ctl_token_buyer(const struct ctl_options *options,
         (void)fprintf(stderr, "tidegatectl: ID: a token for it cannot be issued\n");
         return CTL_USAGE;
     }
-    if (options->format == CTL_JSON) {
-        ctl_print_json(json_pack("{s:s, s:s, s:I}", "user", user, "token", token, "expiresAtMs",
-                                 (json_int_t)now.ms + life_ms));
+    if (options->format != CTL_TABLE) {
+        ctl_print_document(options->format,
+                           json_pack("{s:s, s:s, s:I}", "user", user, "token", token, "expiresAtMs",
+                                     (json_int_t)now.ms + life_ms));
         return CTL_DONE;
     }
     (void)printf("%s\n", token);

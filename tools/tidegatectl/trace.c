@@ -110,9 +110,10 @@ static enum ctl_exit report(const struct ctl_options *options, const char *reser
     const char *why = NULL;
     Tidegate__V1__ReservationReply *row = ask_ledger(options, reservation, &why);
     bool known = row != NULL && row->reason[0] == '\0';
-    if (options->format == CTL_JSON) {
-        ctl_print_json(json_pack("{s:s, s:o, s:o}", "reservation", reservation, "steps",
-                                 steps_json(steps), "ledger", known ? row_json(row) : json_null()));
+    if (options->format != CTL_TABLE) {
+        ctl_print_document(options->format, json_pack("{s:s, s:o, s:o}", "reservation", reservation,
+                                                      "steps", steps_json(steps), "ledger",
+                                                      known ? row_json(row) : json_null()));
     } else {
         print_steps(options, steps);
         if (known) {

@@ -194,9 +194,11 @@ static enum ctl_exit report(const struct warm *warm)
                           parts[i].name, ctl_colour(warm->options, CTL_PLAIN), parts[i].missing);
         }
     }
-    if (warm->options->format == CTL_JSON) {
-        ctl_print_json(json_pack("{s:s, s:b, s:o, s:I}", "sale", warm->sale, "ready", (int)ready,
-                                 "missing", missing, "edges", (json_int_t)warm->edge_count));
+    if (warm->options->format != CTL_TABLE) {
+        ctl_print_document(warm->options->format,
+                           json_pack("{s:s, s:b, s:o, s:I}", "sale", warm->sale, "ready",
+                                     (int)ready, "missing", missing, "edges",
+                                     (json_int_t)warm->edge_count));
     } else {
         (void)printf("%s: %s (%zu edges)\n", warm->sale, ready ? "ready" : "not ready",
                      warm->edge_count);

@@ -69,8 +69,8 @@ static void on_draw(uv_timer_t *timer)
 {
     struct watch *watch = timer->data;
     struct tg_mono now = tg_now_mono();
-    if (watch->options->format == CTL_JSON) {
-        ctl_print_json(ctl_view_json(&watch->view, now));
+    if (watch->options->format != CTL_TABLE) {
+        ctl_print_document(watch->options->format, ctl_view_json(&watch->view, now));
     } else if (watch->terminal) {
         (void)fputs("\033[H\033[2J", stdout);
         ctl_view_screen(stdout, watch->options, &watch->view, now);

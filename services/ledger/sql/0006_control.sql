@@ -155,6 +155,33 @@ BEGIN
     RETURN tidegate.judged('', format('pace %s people per 1000 s', v_wanted));
 END $$;
 
+-- More time for whoever may still pay: when payments are slow, nobody who pays loses a unit to the clock. Each pending
+-- deadline is p_ms later; what is past deadline and grace has lapsed, and stays so. The gate's copy of a deadline is not
+-- touched: nothing is released by it (decision 4).
+CREATE FUNCTION tidegate.judge_extend(p_sale tidegate.sales, p_ms bigint, p_plan boolean) RETURNS tidegate.judgement
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now   timestamptz := clock_timestamp();
+    v_count bigint;
+BEGIN
+    IF p_plan THEN
+        SELECT count(*) INTO v_count FROM tidegate.reservations r
+         WHERE r.sale = p_sale.sale AND r.generation = p_sale.generation AND r.state = 'pending'
+           AND r.expires_at + tidegate.span(p_sale.grace_ms) > v_now;
+        RETURN tidegate.judged('', format('%s holds in flight would have %s ms more', v_count, p_ms));
+    END IF;
+    -- In the order of ids, as whoever expires them locks them.
+    PERFORM FROM tidegate.reservations r
+      WHERE r.sale = p_sale.sale AND r.generation = p_sale.generation AND r.state = 'pending' ORDER BY r.id FOR NO KEY UPDATE;
+    v_now := clock_timestamp();
+    UPDATE tidegate.reservations r SET expires_at = r.expires_at + tidegate.span(p_ms)
+     WHERE r.sale = p_sale.sale AND r.generation = p_sale.generation AND r.state = 'pending'
+       AND r.expires_at + tidegate.span(p_sale.grace_ms) > v_now;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    UPDATE tidegate.sales s SET control_seq = s.control_seq + 1 WHERE s.sale = p_sale.sale;
+    RETURN tidegate.judged('', format('%s holds in flight have %s ms more', v_count, p_ms));
+END $$;
+
 -- The definition columns of a new generation. p_definition was checked by the daemon; the constraints have the last word.
 CREATE FUNCTION tidegate.store_definition(p_sale text, p_generation bigint, p_definition jsonb) RETURNS void
 LANGUAGE sql AS $$
@@ -265,10 +292,10 @@ BEGIN
 END $$;
 
 CREATE FUNCTION tidegate.judge_known(p_sale tidegate.sales, p_id text, p_kind text, p_sequence bigint, p_pauses text[],
-                                     p_pace bigint, p_cause text, p_plan boolean)
+                                     p_number bigint, p_cause text, p_plan boolean)
 RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 BEGIN
-    IF p_kind IN ('open', 'resume') AND p_sequence <> p_sale.control_seq THEN
+    IF p_kind IN ('open', 'resume', 'extend') AND p_sequence <> p_sale.control_seq THEN
         RETURN tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
     END IF;
     RETURN CASE p_kind
@@ -278,16 +305,17 @@ BEGIN
         WHEN 'rebuild' THEN tidegate.judge_rebuild(p_sale, p_id, p_cause, p_plan)
         WHEN 'close' THEN tidegate.judge_close(p_sale, p_plan)
         WHEN 'beacon' THEN tidegate.judge_beacon(p_sale, p_cause, p_plan)
-        WHEN 'pace' THEN tidegate.judge_pace(p_sale, p_sequence, p_pace, p_plan)
+        WHEN 'pace' THEN tidegate.judge_pace(p_sale, p_sequence, p_number, p_plan)
+        WHEN 'extend' THEN tidegate.judge_extend(p_sale, p_number, p_plan)
         ELSE tidegate.judged('malformed', 'unknown kind of command') END;
 END $$;
 
 -- Several ledgers hear a command at the same time: the first to hold the sale judges it, the others find it in the log.
 -- A refused pause is not logged, so that repeating it can still pause. The fence comes first, before any row is locked:
--- a pause, which takes only the row, never waits for it.
+-- a pause, which takes only the row, never waits for it. p_number: pace, people per 1000 s; extend, milliseconds.
 CREATE FUNCTION tidegate.judge_command(
     p_id text, p_sale text, p_generation bigint, p_kind text, p_sequence bigint, p_key text, p_command bytea,
-    p_signature bytea, p_pauses text[], p_pace bigint, p_cause text, p_plan boolean, p_definition jsonb)
+    p_signature bytea, p_pauses text[], p_number bigint, p_cause text, p_plan boolean, p_definition jsonb)
 RETURNS TABLE (reason text, detail text, repeated boolean) LANGUAGE plpgsql AS $$
 DECLARE
     v_sale  tidegate.sales;
@@ -321,7 +349,7 @@ BEGIN
         v_done := tidegate.judged('stale_sequence', format('meant for generation %s, the sale is at %s', p_generation,
                                             v_sale.generation));
     ELSE
-        v_done := tidegate.judge_known(v_sale, p_id, p_kind, p_sequence, p_pauses, p_pace, p_cause, p_plan);
+        v_done := tidegate.judge_known(v_sale, p_id, p_kind, p_sequence, p_pauses, p_number, p_cause, p_plan);
     END IF;
     IF NOT p_plan AND NOT (p_kind = 'pause' AND v_done.reason <> '') THEN
         INSERT INTO tidegate.control_log (command_id, sale, kind, key_id, command, signature, reason, detail, control_seq,
