@@ -118,14 +118,16 @@ static double resident_bytes(void)
     return found == 2 ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
-static void measure_process(const struct tg_app *app)
+static void measure_process(struct tg_app *app)
 {
+    const char *why = "";
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         double seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
         tg_metric_set(TG_METRIC_PROCESS_CPU, "", seconds);
     }
+    tg_metric_set(TG_METRIC_READY, "", app_is_ready(app, &why) ? 1 : 0);
     tg_metric_set(TG_METRIC_PROCESS_MEMORY, "", resident_bytes());
     if (!app->spec->without_bus) {
         tg_metric_set(TG_METRIC_BUS_CONNECTED, "", bus_fault(app)[0] == '\0' ? 1 : 0);

@@ -258,6 +258,16 @@ def run_chart(tally):
     tally.part("chart", passed, failed, time.monotonic() - begun, done.stdout)
 
 
+def run_contracts(tally):
+    """Proto files, OpenAPI, AsyncAPI, alerts and dashboard, each by the linter of its kind."""
+    begun = time.monotonic()
+    done = subprocess.run([PYTHON, "tests/contracts/run.py"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
+    counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
+    passed, failed = map(int, counted.groups()) if counted else (0, 1)
+    tally.part("contracts", passed, failed, time.monotonic() - begun, done.stdout)
+
+
 def checks(tally, full):
     run_style(tally, style.CHECKS)
     sources = style.tracked(".c", ".h")
@@ -274,6 +284,7 @@ def checks(tally, full):
 LONG = {"browser"}
 PARTS = {
     "check": (None, lambda tally, options: checks(tally, full="check" in options.parts or bool(os.environ.get("CI")))),
+    "contracts": (None, lambda tally, _: run_contracts(tally)),
     "unit": ("release", lambda tally, _: run_unit(tally, "release")),
     "asan": ("asan", lambda tally, _: run_unit(tally, "asan")),
     "model": (None, lambda tally, _: run_model(tally)),
