@@ -134,6 +134,15 @@ static int admit(const struct tg_kv *kv)
     return kv->in_flight >= kv->in_flight_max ? TG_ERR_FULL : 0;
 }
 
+void tg_kv_flush(struct tg_kv *kv)
+{
+    /* An error stays in the context; the write event that is due already meets it. */
+    int done = 0;
+    if (admit(kv) != TG_ERR_DISCONNECTED) {
+        (void)redisBufferWrite(&kv->redis->c, &done);
+    }
+}
+
 int tg_kv_command(struct tg_kv *kv, int argc, const char *const *argv, const size_t *lengths,
                   tg_kv_on_reply *on_reply_, void *context, uint64_t token)
 {

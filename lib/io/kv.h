@@ -62,6 +62,10 @@ TG_MUST_CHECK int tg_kv_command(struct tg_kv *kv, int argc, const char *const *a
                                 const size_t *lengths, tg_kv_on_reply *on_reply, void *context,
                                 uint64_t token);
 
+/* Sends what was asked so far now, not at the loop's next turn: for a caller who is about to
+ * compute for a while, so that Redis works meanwhile. */
+void tg_kv_flush(struct tg_kv *kv);
+
 /* A script embedded at build time. */
 struct tg_kv_script {
     const char *name;

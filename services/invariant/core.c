@@ -165,7 +165,8 @@ void invariant_advance(struct invariant_sale *sale, enum invariant_result result
         next_shard(round, INVARIANT_LOOK1, INVARIANT_BUYERS);
         break;
     case INVARIANT_BUYERS:
-        next_shard(round, INVARIANT_BUYERS, INVARIANT_LEDGER);
+        next_shard(round, INVARIANT_BUYERS,
+                   round->ledger_read ? INVARIANT_HELD2 : INVARIANT_LEDGER);
         break;
     case INVARIANT_LEDGER:
         round->step = round->complete ? INVARIANT_HELD2 : INVARIANT_JUDGE;

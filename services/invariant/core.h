@@ -35,8 +35,8 @@ enum invariant_step {
     INVARIANT_UNACKED1, /* after held: whatever is held and not here was acknowledged */
     INVARIANT_SETTLED1,
     INVARIANT_RELEASED1,
-    INVARIANT_BUYERS, /* of every shard, after all of R1 and before R2 */
-    INVARIANT_LEDGER, /* P */
+    INVARIANT_BUYERS, /* of every shard, after all of R1 and before R2: P may be read meanwhile */
+    INVARIANT_LEDGER, /* P, unless it was read during BUYERS */
     INVARIANT_HELD2,
     INVARIANT_SETTLED2,
     INVARIANT_RELEASED2,
@@ -63,6 +63,7 @@ struct invariant_round {
     struct tg_mono begun;
     uint32_t looked; /* shards whose first look was read */
     bool log_torn, garbage, complete;
+    bool ledger_asked, ledger_read; /* P, during BUYERS */
 };
 
 /* Ids that should have moved on by now. */

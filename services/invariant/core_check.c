@@ -14,15 +14,31 @@ const char *invariant_check_name(enum invariant_check check)
     return names[check];
 }
 
-int invariant_by_entry_id(const void *a, const void *b)
-{
-    return memcmp(((const struct invariant_entry *)a)->id, ((const struct invariant_entry *)b)->id,
-                  INVARIANT_ID_BYTES);
-}
-
 static int order(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
+}
+
+static uint64_t big_endian(const uint8_t bytes[8])
+{
+    uint64_t number = 0;
+    for (int i = 0; i < 8; i++) {
+        number = number << 8 | bytes[i];
+    }
+    return number;
+}
+
+/* As memcmp, which costs three times as much for so few bytes: a round compares millions. */
+static int order_ids(const uint8_t a[INVARIANT_ID_BYTES], const uint8_t b[INVARIANT_ID_BYTES])
+{
+    const int first = order(big_endian(a), big_endian(b));
+    return first != 0 ? first : order(big_endian(a + 8), big_endian(b + 8));
+}
+
+int invariant_by_entry_id(const void *a, const void *b)
+{
+    return order_ids(((const struct invariant_entry *)a)->id,
+                     ((const struct invariant_entry *)b)->id);
 }
 
 int invariant_by_unit(const void *a, const void *b)
@@ -68,8 +84,7 @@ size_t invariant_fold(struct invariant_entry *entries, size_t count)
 
 static int by_row_id(const void *a, const void *b)
 {
-    return memcmp(((const struct invariant_row *)a)->id, ((const struct invariant_row *)b)->id,
-                  INVARIANT_ID_BYTES);
+    return order_ids(((const struct invariant_row *)a)->id, ((const struct invariant_row *)b)->id);
 }
 
 size_t invariant_fold_rows(struct invariant_row *rows, size_t count)
@@ -106,7 +121,7 @@ static const struct invariant_entry *walk_to(const struct invariant_entry *entri
                                              size_t *at, const uint8_t id[INVARIANT_ID_BYTES])
 {
     int direction = -1;
-    while (*at < count && (direction = memcmp(entries[*at].id, id, INVARIANT_ID_BYTES)) < 0) {
+    while (*at < count && (direction = order_ids(entries[*at].id, id)) < 0) {
         (*at)++;
     }
     return *at < count && direction == 0 ? &entries[*at] : NULL;
@@ -406,11 +421,10 @@ static void check_verdicts(const struct invariant_facts *facts,
     size_t at = 0;
     for (size_t i = 0; i < facts->r1_count; i++) {
         const uint8_t *id = facts->r1[i].id;
-        while (at < facts->row_count && memcmp(facts->rows[at].id, id, INVARIANT_ID_BYTES) < 0) {
+        while (at < facts->row_count && order_ids(facts->rows[at].id, id) < 0) {
             at++;
         }
-        const bool found =
-            at < facts->row_count && memcmp(facts->rows[at].id, id, INVARIANT_ID_BYTES) == 0;
+        const bool found = at < facts->row_count && order_ids(facts->rows[at].id, id) == 0;
         check_entry(&facts->r1[i], found ? &facts->rows[at] : NULL, judgement);
     }
 }
@@ -470,12 +484,10 @@ static void add_up(const struct invariant_facts *facts, struct invariant_judgeme
     }
     for (size_t i = 0; i < facts->r2_count; i++) {
         const struct invariant_entry *entry = &facts->r2[i];
-        while (at < facts->row_count &&
-               memcmp(facts->rows[at].id, entry->id, INVARIANT_ID_BYTES) < 0) {
+        while (at < facts->row_count && order_ids(facts->rows[at].id, entry->id) < 0) {
             at++;
         }
-        const bool found =
-            at < facts->row_count && memcmp(facts->rows[at].id, entry->id, INVARIANT_ID_BYTES) == 0;
+        const bool found = at < facts->row_count && order_ids(facts->rows[at].id, entry->id) == 0;
         const uint32_t live = found ? facts->rows[at].live_count : 0;
         if (entry->places & INVARIANT_RELEASED) {
             judgement->release_pending += live;

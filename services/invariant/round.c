@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the step is done, or goes on with its next page. */
+/* Whether the step is done, goes on with its next page, or waits for one that was asked for. */
 struct outcome {
-    bool more;
+    bool more, waits;
     enum invariant_result result;
 };
-static const struct outcome AGAIN = {.more = true};
+static const struct outcome AGAIN = {.more = true}, WAITS = {.waits = true};
 
 static struct outcome done(enum invariant_result result)
 {
@@ -156,29 +156,43 @@ static int add_hold(struct invariant *invariant, struct invariant_work *work,
     return add_entry(entries, &entry);
 }
 
-/* A page of HSCAN or SSCAN into the round's first or second set, or the claims. */
-static struct outcome read_scan(struct invariant *invariant, struct invariant_work *work,
+static int add_page(struct invariant *invariant, struct invariant_work *work,
+                    enum invariant_place place, const redisReply *page)
+{
+    const size_t stride = place == INVARIANT_UNACKED ? 1 : 2;
+    int error = 0;
+    for (size_t i = 0; error == 0 && i + stride <= page->elements; i += stride) {
+        const redisReply *const pair[2] = {page->element[i], page->element[i + stride - 1]};
+        error = place == INVARIANT_CLAIMED ? add_claims(invariant, work, pair[0], pair[1])
+                                           : add_hold(invariant, work, place, pair);
+    }
+    return error;
+}
+
+static int ask_gate(struct invariant *invariant, size_t index);
+
+/* A page of HSCAN or SSCAN into the round's first or second set, or the claims. The next one is
+ * asked for before this one is read: Redis and the checker work at the same time. */
+static struct outcome read_scan(struct invariant *invariant, size_t index,
                                 enum invariant_place place, const redisReply *reply)
 {
+    struct invariant_work *work = invariant->works[index];
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
         reply->element[0]->type != REDIS_REPLY_STRING ||
         reply->element[1]->type != REDIS_REPLY_ARRAY ||
         (size_t)reply->element[0]->len >= sizeof work->cursor) {
         return done(INVARIANT_UNREAD);
     }
-    const redisReply *page = reply->element[1];
-    const size_t stride = place == INVARIANT_UNACKED ? 1 : 2;
-    for (size_t i = 0; i + stride <= page->elements; i += stride) {
-        const redisReply *const pair[2] = {page->element[i], page->element[i + stride - 1]};
-        const int error = place == INVARIANT_CLAIMED ? add_claims(invariant, work, pair[0], pair[1])
-                                                     : add_hold(invariant, work, place, pair);
-        if (error != 0) {
-            return done(INVARIANT_UNREAD);
-        }
-    }
     memcpy(work->cursor, reply->element[0]->str, reply->element[0]->len + 1);
     const bool finished = strcmp(work->cursor, "0") == 0;
-    return finished ? done(INVARIANT_READ) : AGAIN;
+    if (!finished && ask_gate(invariant, index) != 0) {
+        return done(INVARIANT_UNREAD);
+    }
+    tg_kv_flush(invariant->kv);
+    if (add_page(invariant, work, place, reply->element[1]) != 0) {
+        return done(INVARIANT_UNREAD);
+    }
+    return finished ? done(INVARIANT_READ) : WAITS;
 }
 
 static enum invariant_place place_of(enum invariant_step step)
@@ -241,7 +255,7 @@ static struct outcome read_gate(struct invariant *invariant, size_t index, int s
     if (step == INVARIANT_LOG) {
         return read_log(work, reply);
     }
-    return read_scan(invariant, work, place_of(step), reply);
+    return read_scan(invariant, index, place_of(step), reply);
 }
 
 /* ---- answers of PostgreSQL ---- */
@@ -282,6 +296,7 @@ static struct outcome read_snapshot(struct invariant *invariant, struct invarian
         tg_log(TG_LOG_ERROR, "proof.snapshot_unreadable",
                TG_TEXT_FIELD("error", tg_error_text(error)));
     }
+    work->rows.count = invariant_fold_rows(work->rows.at, work->rows.count);
     return done(error == 0 ? INVARIANT_READ : INVARIANT_UNREAD);
 }
 
@@ -300,8 +315,15 @@ static struct outcome read_ledger(struct invariant *invariant, size_t index, int
                         ? INVARIANT_READ
                         : INVARIANT_UNREAD);
     }
-    return round->step == INVARIANT_FILL ? read_fill(work, result)
-                                         : read_snapshot(invariant, work, result);
+    if (round->step == INVARIANT_FILL) {
+        return read_fill(work, result);
+    }
+    struct outcome outcome = read_snapshot(invariant, work, result);
+    if (round->step == INVARIANT_BUYERS && outcome.result == INVARIANT_READ) {
+        work->core.round.ledger_read = true;
+        return WAITS;
+    }
+    return outcome;
 }
 
 /* ---- going on ---- */
@@ -309,6 +331,9 @@ static struct outcome read_ledger(struct invariant *invariant, size_t index, int
 static void finish_answer(struct invariant *invariant, size_t index, const struct outcome *outcome)
 {
     struct invariant_work *work = invariant->works[index];
+    if (outcome->waits) {
+        return;
+    }
     if (!outcome->more) {
         invariant_advance(&work->core, outcome->result);
         memcpy(work->cursor, "0", 2);
@@ -391,13 +416,36 @@ static int ask_ledger(struct invariant *invariant, size_t index)
     return invariant_ledger_snapshot(&question, round->generation);
 }
 
+/* P and the rows of buyers both belong between R1 and R2, in either order: both are on their way at
+ * once. What was read before is put in order while the stores work. */
+static int ask(struct invariant *invariant, size_t index)
+{
+    struct invariant_work *work = invariant->works[index];
+    struct invariant_round *round = &work->core.round;
+    if (round->step == INVARIANT_HEAD || round->step == INVARIANT_FILL) {
+        return ask_ledger(invariant, index);
+    }
+    const bool with_ledger = !round->ledger_asked &&
+                             (round->step == INVARIANT_BUYERS || round->step == INVARIANT_LEDGER);
+    int error = with_ledger ? ask_ledger(invariant, index) : 0;
+    if (error == 0 && round->step != INVARIANT_LEDGER) {
+        error = ask_gate(invariant, index);
+    }
+    if (with_ledger) {
+        round->ledger_asked = true;
+        tg_kv_flush(invariant->kv);
+        work->r1.count = invariant_fold(work->r1.at, work->r1.count);
+    } else if (round->step == INVARIANT_HELD2 && round->shard == 0) {
+        tg_kv_flush(invariant->kv);
+        invariant_sort(work->claims.at, work->claims.count);
+    }
+    return error;
+}
+
 static void judge(struct invariant_work *work)
 {
     const struct invariant_round *round = &work->core.round;
-    work->r1.count = invariant_fold(work->r1.at, work->r1.count);
     work->r2.count = invariant_fold(work->r2.at, work->r2.count);
-    invariant_sort(work->claims.at, work->claims.count);
-    work->rows.count = invariant_fold_rows(work->rows.at, work->rows.count);
     struct invariant_facts facts = {.epoch = round->epoch,
                                     .generation = round->generation,
                                     .shards = round->shards,
@@ -433,9 +481,7 @@ void invariant_proceed(struct invariant *invariant, size_t index)
         memcpy(work->cursor, "0", 2);
     }
     if (round->step != INVARIANT_REST && round->step != INVARIANT_JUDGE) {
-        const bool ledger = round->step == INVARIANT_HEAD || round->step == INVARIANT_FILL ||
-                            round->step == INVARIANT_LEDGER;
-        if ((ledger ? ask_ledger(invariant, index) : ask_gate(invariant, index)) == 0) {
+        if (ask(invariant, index) == 0) {
             return;
         }
         invariant_advance(&work->core, INVARIANT_UNREAD);
