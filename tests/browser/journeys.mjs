@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-import { accessible, crowd, open, state, until } from "./page.mjs";
+import { accessible, crowd, open, reflows, state, until } from "./page.mjs";
 
 const get = async (world, path, headers = {}) => {
   const reply = await fetch(`${world.base}${path}`, { headers });
@@ -70,12 +70,12 @@ async function placeIsKept(world) {
   const { page, close } = await open(world);
   const { sale } = world.states.waiting;
   await page.goto(`/sale/${sale}`);
-  await until(page, () => Number(document.getElementById("number").textContent) > 0);
+  await until(page, () => document.getElementById("number").textContent !== "");
   const number = await page.textContent("#number");
   await page.evaluate(() => {
-    const ahead = document.getElementById("ahead");
-    globalThis.seen = [Number(ahead.textContent)];
-    new MutationObserver(() => globalThis.seen.push(Number(ahead.textContent))).observe(ahead, { childList: true, characterData: true, subtree: true });
+    const ahead = document.getElementById("ahead"), read = () => Number(ahead.textContent.replaceAll(",", ""));
+    globalThis.seen = [read()];
+    new MutationObserver(() => globalThis.seen.push(read())).observe(ahead, { childList: true, characterData: true, subtree: true });
   });
   await until(page, () => { // a person looks again and again; the watermark moves one a second
     document.getElementById("check").click();
@@ -270,6 +270,22 @@ async function smallVisit(world) {
   await close();
 }
 
+/** What nginx says when no edge answers: a page that needs nothing besides itself. */
+async function away(world) {
+  const html = readFileSync(world.journeys.away, "utf-8");
+  for (const [colorScheme, width] of [["light", 1024], ["dark", 320]]) {
+    const { page, close } = await open(world, { colorScheme, viewport: { width, height: 640 } });
+    const asked = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.route("**/away", (route) => route.fulfill({ status: 503, contentType: "text/html; charset=utf-8", body: html }));
+    await page.goto("/away");
+    await accessible(world, page);
+    await reflows(page);
+    assert.deepEqual([asked.length, await page.evaluate("document.scripts.length")], [1, 0]);
+    await close();
+  }
+}
+
 /** After the queue is gone: takes what the edge still has in hand, until no place can be given. */
 async function drain(world) {
   const { sale } = world.states.trouble;
@@ -287,6 +303,6 @@ export const journeys = named({
   "signs in by hand": signInByHand, "skip link and questions": skipLinkAndQuestions, "without script": withoutScript,
   "challenge before the ticket, our worker": challengeByWorker, "challenge before the pass": challengeBeforeThePass,
   "challenge, unmodified widget": challengeByWidget, "challenge, twin": challengeByTwin, "the rule of the line": ruleOfTheLine,
-  "one visit is small": smallVisit,
+  "one visit is small": smallVisit, "nobody answers": away,
 });
 export const noPlacesLeft = ["no places are left", drain];

@@ -53,7 +53,7 @@ export async function until(page, condition, value, seconds = 90) {
   const deadline = Date.now() + seconds * 1000;
   while (!(await page.evaluate(condition, value))) {
     assert.ok(Date.now() < deadline, `not so after ${seconds} s: ${condition} ${value ?? ""}`);
-    await new Promise((later) => setTimeout(later, 100));
+    await new Promise((later) => setTimeout(later, 200));
   }
 }
 

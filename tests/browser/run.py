@@ -31,13 +31,25 @@ def crowd(shop, sale, count):
         assert answer.status == 200, answer
 
 
-def sold_out(shop):
-    """A sale of one unit, bought and settled."""
-    sale = shop.sale(units=1)
-    _, _, _, held = shop.win(sale)
-    assert shop.confirm(held.json["reservationId"]).status == 200
-    eventually(lambda: shop.board(sale).get("state") == "sold_out", 20, "sold out")
-    return sale
+# Sales that are open; all are declared before the first is waited for.
+SALES = {
+    "fast": {"name": "summer-festival", "units": 500},
+    "waiting": {"name": "winter-concert", "units": 30, "pace": "1/s", "pace_max": "1/s"},
+    **{f"near-{n}": {"name": f"night-train-{n}", "units": 1000, "pace": "1/s", "pace_max": "1/s"} for n in range(6)},
+    "all held": {"name": "one-piece", "units": 1}, "sold out": {"units": 1},
+    "paused": {"name": "paused-sale", "units": 50}, "closed": {"name": "last-year", "units": 5},
+    "challenge": {"name": "limited-edition", "units": 50, "challenge": "ticket"},
+    "line": {"units": 1, "pace": "1/s", "pace_max": "1/s"}, "pass": {"units": 20, "challenge": "pass"},
+    "ticket": {"units": 20, "challenge": "ticket"}, "patience": {"units": 20, "challenge": "ticket"},
+}
+
+
+def open_sales(shop):
+    """The name of every sale of SALES, once it is open."""
+    names = {key: shop.apply(**options) for key, options in SALES.items()}
+    for name in names.values():
+        shop.wait_open(name)
+    return names
 
 
 def reserved(shop, sale, act=None):
@@ -49,44 +61,39 @@ def reserved(shop, sale, act=None):
     return {"buyer": buyer.token, "reservation": reservation}
 
 
-def prepare(shop):
+def prepare(shop, sales):
     """One sale per state; what a page of that state needs besides."""
-    fast = shop.sale(name="summer-festival", units=500)
-    waiting = shop.sale(name="winter-concert", units=30, pace="1/s", pace_max="1/s")
-    crowd(shop, waiting, 3000)  # the line passes people who are not there up to five times as fast
-    nears = [shop.sale(name=f"night-train-{n}", units=1000, pace="1/s", pace_max="1/s") for n in range(6)]
-    held_all = shop.sale(name="one-piece", units=1)
-    shop.win(held_all)
-    paused = shop.sale(name="paused-sale", units=50)
-    shop.stack.ctl("sale", "pause", paused, "--cause", "price label is wrong")
-    closed = shop.sale(name="last-year", units=5)
-    shop.stack.ctl("sale", "close", closed)
-    for sale, state in ((paused, "paused"), (closed, "closed")):
-        eventually(lambda: shop.board(sale).get("state") == state, 20, state)  # noqa: B023  (used before the next turn)
-    challenge = shop.sale(name="limited-edition", units=50, challenge="ticket")
+    fast = sales["fast"]
+    crowd(shop, sales["waiting"], 3000)  # the line passes people who are not there up to five times as fast
+    shop.win(sales["all held"])
+    reserved(shop, sales["sold out"], lambda _, reservation: shop.confirm(reservation))
+    shop.stack.ctl("sale", "pause", sales["paused"], "--cause", "price label is wrong")
+    shop.stack.ctl("sale", "close", sales["closed"])
     scheduled = shop.apply(name="spring-opening", units=3000, opens_in=3 * 86400)
-    eventually(lambda: shop.board(scheduled).get("state") == "scheduled", 20, "scheduled")
+    for sale, state in ((sales["paused"], "paused"), (sales["closed"], "closed"), (sales["sold out"], "sold_out"), (scheduled, "scheduled")):
+        eventually(lambda: shop.board(sale).get("state") == state, 20, state)  # noqa: B023  (used before the next turn)
     return {
-        "scheduled": {"sale": scheduled}, "challenge": {"sale": challenge}, "waiting": {"sale": waiting}, "near": {"sales": nears},
-        "allHeld": {"sale": held_all}, "paused": {"sale": paused}, "signIn": {"sale": fast},
+        "scheduled": {"sale": scheduled}, "challenge": {"sale": sales["challenge"]}, "waiting": {"sale": sales["waiting"]},
+        "near": {"sales": [sales[f"near-{n}"] for n in range(6)]},
+        "allHeld": {"sale": sales["all held"]}, "paused": {"sale": sales["paused"]}, "signIn": {"sale": fast},
         "turn": {"sale": fast, "keep": {"buyer": shop.buyer().token}},
         "held": {"sale": fast, "keep": reserved(shop, fast)},
         "bought": {"sale": fast, "keep": reserved(shop, fast, lambda _, reservation: shop.confirm(reservation))},
         "lapsed": {"sale": fast, "keep": reserved(shop, fast, lambda buyer, reservation: buyer.cancel(reservation))},
-        "sold_out": {"sale": sold_out(shop)}, "closed": {"sale": closed}, "trouble": {"sale": fast}, "unknown": {"sale": "no-such-sale"},
+        "sold_out": {"sale": sales["sold out"]}, "closed": {"sale": sales["closed"]}, "trouble": {"sale": fast},
+        "unknown": {"sale": "no-such-sale"},
     }
 
 
-def journeys(shop):
+def journeys(shop, sales):
     """Sales that a whole way through is walked in, one each."""
     with open(f"{shop.stack.env['TIDEGATE_KEYS']}/entrant", encoding="ascii") as handle:
         entrant = bytes.fromhex(handle.read().split()[-1])
     domain = b"tidegate challenge key"
     secret = hashlib.blake2b(len(domain).to_bytes(8, "little") + domain, key=entrant).hexdigest()[:64]
-    line = shop.sale(units=1, pace="1/s", pace_max="1/s")
-    return {"line": line, "buyers": [shop.buyer().token, shop.buyer().token], "service": shop.service,
-            "ticket": shop.sale(units=20, challenge="ticket"), "pass": shop.sale(units=20, challenge="pass"),
-            "patience": shop.sale(units=20, challenge="ticket"), "secret": secret}
+    return {"line": sales["line"], "buyers": [shop.buyer().token, shop.buyer().token], "service": shop.service,
+            "ticket": sales["ticket"], "pass": sales["pass"], "patience": sales["patience"], "secret": secret,
+            "away": os.path.join(ROOT, "deploy", "gateways", "nginx", "away.html")}
 
 
 def walk(shop, plan, only):
@@ -127,7 +134,8 @@ def main():
     stack.start()
     try:
         shop = Shop(stack)
-        plan = {"base": stack.env["TIDEGATE_EDGE_URL"], "states": prepare(shop), "journeys": journeys(shop), "shots": shots,
+        sales = open_sales(shop)
+        plan = {"base": stack.env["TIDEGATE_EDGE_URL"], "states": prepare(shop, sales), "journeys": journeys(shop, sales), "shots": shots,
                 "modules": os.path.join(ROOT, "build", "npm", "node_modules"), "limitMs": LIMIT_S * 1000}
         print(f"a stack and its sales: {time.monotonic() - begun:.0f} s", flush=True)
         for word, rest in walk(shop, plan, options.only):

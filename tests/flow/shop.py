@@ -191,14 +191,17 @@ show: {{remaining: exact}}
         return name
 
     def sale(self, **options):
-        """A sale that is open: armed, proved, past its opening, with a queue that leads it, and seen so by the edge."""
+        """A sale that is open: armed, proved and past its opening."""
         name = self.apply(**options)
+        self.wait_open(name)
+        return name
 
+    def wait_open(self, name):
+        """Until it is open, led by a queue, and seen so by the edge."""
         def is_open():
             board = self.board(name)
             return board.get("state") == "open" and board.get("term")
         eventually(is_open, 30, f"{name} is open")
-        return name
 
     def board(self, sale):
         answer = self.http("GET", f"/sale/{sale}/board")
