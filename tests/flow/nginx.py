@@ -3,12 +3,11 @@
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 
 from shop import eventually
-from stack import free_port
+from stack import free_port, listens
 
 
 @contextlib.contextmanager
@@ -22,10 +21,7 @@ def nginx(http):
                      f"events {{ worker_connections 512; }}\nhttp {{ {temporary}\n{http(folder, port)}\n}}\n")
     with subprocess.Popen(["nginx", "-c", f"{folder}/nginx.conf"], stderr=subprocess.DEVNULL) as process:
         try:
-            def listening():
-                with contextlib.closing(socket.socket()) as probe:
-                    return probe.connect_ex(("127.0.0.1", port)) == 0
-            eventually(listening, 10, "nginx listens")
+            eventually(lambda: listens(port), 10, "nginx listens")
             yield ("127.0.0.1", port), folder
         finally:
             process.terminate()

@@ -14,7 +14,7 @@ import pytest
 from conftest import BUILD
 from edge_peers import ROOT, Peers
 from shop import eventually
-from stack import StackError, free_port
+from stack import StackError, free_port, listens
 
 SALE = "sku_991"
 CORPUS = os.path.join(ROOT, "tests", "corpus", "http")
@@ -163,10 +163,7 @@ backend edges
 """)
     process = subprocess.Popen(["haproxy", "-db", "-f", f"{folder}/haproxy.cfg"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        def listening():
-            with contextlib.closing(socket.socket()) as probe:
-                return probe.connect_ex(("127.0.0.1", port)) == 0
-        eventually(listening, 10, "haproxy listens")
+        eventually(lambda: listens(port), 10, "haproxy listens")
         yield ("127.0.0.1", port)
     finally:
         process.terminate()

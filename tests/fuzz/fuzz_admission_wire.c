@@ -5,6 +5,7 @@
 #include "tests/fuzz/fuzz_message.h"
 
 #include "services/admission/wire.h"
+#include "tests/unit/admission_goals.h"
 
 #define NUMBER_MAX (UINT64_C(1) << 53)
 
@@ -14,15 +15,6 @@ static const char sale[] = "sale";
 static const struct admission_keys keys = {.tickets = {.keys = {{.id = 7, .key = "sealing key"}}},
                                            .sign = {.id = "01234567"},
                                            .mac = "mac key"};
-
-static const struct admission_goals goals = {.edge_late_us = 200000,
-                                             .gate_p99_us = 250000,
-                                             .ledger_p99_us = 150000,
-                                             .error_permille = 10,
-                                             .in_flight = 1024,
-                                             .database_cpu_milli = 85000,
-                                             .payment_errors_milli = 5000,
-                                             .ramp_ms = 60000};
 
 static enum tg_reason take(uint8_t kind, const ProtobufCMessage *message,
                            struct admission_event *event)

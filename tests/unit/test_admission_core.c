@@ -3,20 +3,12 @@
 #include "tests/unit/cmocka_tests.h"
 
 #include "services/admission/core.h"
+#include "tests/unit/admission_goals.h"
 
 #include <sodium.h>
 #include <string.h>
 
 enum { STEP_MS = 50, ACTIVE_MS = 2600 };
-
-static const struct admission_goals goals = {.edge_late_us = 200000,
-                                             .gate_p99_us = 250000,
-                                             .ledger_p99_us = 150000,
-                                             .error_permille = 10,
-                                             .in_flight = 1024,
-                                             .database_cpu_milli = 85000,
-                                             .payment_errors_milli = 5000,
-                                             .ramp_ms = 60000};
 
 static struct {
     struct tg_term term;

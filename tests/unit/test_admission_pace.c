@@ -2,20 +2,11 @@
  * The law of the pace by a virtual clock: ramp, tripwire, steps down and up, bounds, budgets. */
 #include "tests/unit/cmocka_tests.h"
 
-#include "services/admission/core_pace.h"
+#include "tests/unit/admission_goals.h"
 
 #include <string.h>
 
 enum { STEP_MS = 50, TELL_MS = 250, SECOND_MS = 1000 };
-
-static const struct admission_goals goals = {.edge_late_us = 200000,
-                                             .gate_p99_us = 250000,
-                                             .ledger_p99_us = 150000,
-                                             .error_permille = 10,
-                                             .in_flight = 1024,
-                                             .database_cpu_milli = 85000,
-                                             .payment_errors_milli = 5000,
-                                             .ramp_ms = 60000};
 
 static struct {
     struct admission_control control;

@@ -65,6 +65,12 @@ def free_port(wanted=0):
     raise StackError("no free port on 127.0.0.1")
 
 
+def listens(port):
+    """Whether somebody takes connections on this port."""
+    with contextlib.closing(socket.socket()) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def wait_for(what, condition, seconds=READY_S):
     """Polls a condition until it is true; says what was waited for when it never is."""
     deadline = time.monotonic() + seconds
@@ -275,8 +281,7 @@ class Stack:
         def listening():
             if not self.alive(name):
                 raise StackError(f"{name} ended at once:\n{self.tail(name)}")
-            with contextlib.closing(socket.socket()) as probe:
-                return probe.connect_ex(("127.0.0.1", port)) == 0
+            return listens(port)
         wait_for(f"{name} listens on port {port}", listening)
 
     # -- daemons ---------------------------------------------------------------------------------------------------
