@@ -104,13 +104,13 @@ def test_labels_are_of_the_catalogue_or_sales_and_hold_no_ids(sale):
 
 
 def test_ready_says_zero_when_a_daemon_has_lost_the_bus(sale):
-    assert re.search(r"^tidegate_ready 1$", exported(sale, "sweeper"), re.M)
+    assert re.search(r"^tidegate_daemon_ready 1$", exported(sale, "sweeper"), re.M)
     sale.shop.stack.tell("nats", 19)  # SIGSTOP
     try:
-        eventually(lambda: re.search(r"^tidegate_ready 0$", exported(sale, "sweeper"), re.M), 60, "it is not ready")
+        eventually(lambda: re.search(r"^tidegate_daemon_ready 0$", exported(sale, "sweeper"), re.M), 60, "it is not ready")
     finally:
         sale.shop.stack.tell("nats", 18)  # SIGCONT
-    eventually(lambda: re.search(r"^tidegate_ready 1$", exported(sale, "sweeper"), re.M), 30, "it is ready again")
+    eventually(lambda: re.search(r"^tidegate_daemon_ready 1$", exported(sale, "sweeper"), re.M), 30, "it is ready again")
 
 
 def lines(watched):
