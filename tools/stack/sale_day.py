@@ -66,10 +66,11 @@ def rehearse(stack, options, name):
 
 
 def show_draw(stack, name):
-    """Draws again from what the edge publishes."""
+    """Draws again from what the edge publishes; the files stay as long as the stack does."""
     url = f"{stack.env['TIDEGATE_EDGE_URL']}/sale/{name}"
     print(f"the draw: {url}/draw.json", flush=True)
-    return subprocess.run([f"{stack.bin}/tidegatectl", "draw", "verify", url], env={**os.environ, **stack.env}, check=False).returncode
+    return subprocess.run([f"{stack.bin}/tidegatectl", "draw", "verify", url], env={**os.environ, **stack.env, "TMPDIR": stack.run},
+                          check=False).returncode
 
 
 def arguments():
