@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart without a cluster: Helm 3 and Helm 4 render every scenario of ci/, the schemas of Kubernetes accept it, every pod keeps the
 rules below, and what is wrong in the values is refused with a sentence that helps. See README.md."""
+import difflib
 import glob
 import itertools
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 CHART = os.path.join(ROOT, "deploy", "k8s", "tidegate")
 WORK = os.path.join(ROOT, "build", "chart")
 NPM = os.path.join(ROOT, "build", "npm")
+GOLDEN = os.path.join(HERE, "golden")
 HELMS = {"helm3": "v32", "helm4": "v35"}
 SECRET_KEYS = {"control-operator", "control-invariant", "pass.current", "pass-mac", "reservation", "entrant", "buyer", "service", "ticket.current"}
 OWN_SECRETS = {"edge": {"ticket.current", "entrant", "buyer"}, "queue": set(), "admission": {"ticket.current", "pass.current", "pass-mac", "entrant"},
@@ -28,6 +32,8 @@ REFUSED = {
     "no stores": ({"nats": {"existingSecret": {"name": ""}}}, "nats is not given"),
     "replicas as text": ({"services": {"edge": {"replicas": "2"}}}, "services.edge.replicas|/services/edge/replicas"),
     "half a replica": ({"services": {"edge": {"replicas": 1.5}}}, "services.edge.replicas|/services/edge/replicas"),
+    "a number in another form": ({"services": {"edge": {"settings": {"rate": "1e6"}}}}, "services.edge.settings.rate is 1e6: write whole numbers in plain digits"),
+    "part of a number": ({"services": {"edge": {"settings": {"rate": 1.5}}}}, "rate"),
     "unknown daemon": ({"services": {"edge": {"daemon": "front"}}}, "services.edge.daemon|/services/edge/daemon"),
     "misspelt key": ({"service": {"typ": "ClusterIP"}}, "typ"),
     "switch as a truth value": ({"services": {"edge": {"settings": {"cookie_secure": True}}}}, "cookie_secure"),
@@ -124,6 +130,37 @@ def object_faults(objects, values):
         yield from (f"pod of {name} {fault}" for fault in itertools.chain(pod_faults(spec, values.get("imagePullSecrets", [])), key_faults(spec)))
 
 
+def golden(name, text):
+    """What a scenario renders, as a file of golden/: whole for external, what differs from it for the others; without versions."""
+    lines = re.sub(r'"(tidegate-)?\d+\.\d+\.\d+"', '"VERSION"', text).splitlines(keepends=True)
+    if name == "external":
+        return "external.yaml", "".join(lines)
+    with open(f"{GOLDEN}/external.yaml", encoding="utf-8") as handle:
+        return f"{name}.diff", "".join(difflib.unified_diff(handle.readlines(), lines, "external", name, n=1))
+
+
+def golden_faults(name, text):
+    """How a rendering differs from the one that was looked at and kept."""
+    file, now = golden(name, text)
+    path = f"{GOLDEN}/{file}"
+    kept = ""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as handle:
+            kept = handle.read()
+    changed = list(difflib.unified_diff(kept.splitlines(), now.splitlines(), f"golden/{file}", "rendered now", lineterm="", n=2))
+    if changed:
+        yield "renders something else; if that is meant, keep it by tools/dev chart --golden\n     " + "\n     ".join(changed[:60])
+
+
+def keep_golden():
+    os.makedirs(GOLDEN, exist_ok=True)
+    for path in sorted(glob.glob(f"{CHART}/ci/*-values.yaml"), key=lambda path: "external" not in path):
+        name = os.path.basename(path)[:-len("-values.yaml")]
+        file, text = golden(name, helm("helm4", "template", "sale", CHART, "-f", path, "--kube-version", "1.31.0").stdout)
+        with open(f"{GOLDEN}/{file}", "w", encoding="utf-8") as handle:
+            handle.write(text)
+
+
 def check_scenario(path):
     """The faults of one scenario, rendered by both Helms."""
     name = os.path.basename(path)[:-len("-values.yaml")]
@@ -145,6 +182,7 @@ def check_scenario(path):
     if parsed["helm3"] != parsed["helm4"]:
         faults.append("Helm 3 and Helm 4 render different things")
     faults += object_faults(parsed["helm4"], values)
+    faults += golden_faults(name, texts["helm4"])
     old = helm("helm3", "template", "sale", CHART, "-f", path, "--kube-version", "1.20.0")
     if "policy/v1beta1" not in old.stdout:
         faults.append("for a server that knows no policy/v1 the budget has no older form")
@@ -158,7 +196,7 @@ def check_scenario(path):
 def check_refused(version, wrong, expected):
     path = f"{WORK}/wrong.yaml"
     with open(path, "w", encoding="utf-8") as handle:
-        yaml.safe_dump(wrong, handle)
+        json.dump(wrong, handle)  # JSON is YAML, and keeps texts texts
     done = helm(version, "template", "sale", CHART, "-f", f"{CHART}/ci/external-values.yaml", "-f", path)
     if done.returncode == 0:
         return ["is not refused"]
@@ -182,6 +220,8 @@ def main():
     install()
     if sys.argv[1:] == ["--install"]:
         return 0
+    if sys.argv[1:] == ["--golden"]:
+        return keep_golden()
     passed = failed = 0
     cases = [(f"scenario {os.path.basename(path)}", lambda path=path: check_scenario(path)) for path in sorted(glob.glob(f"{CHART}/ci/*-values.yaml"))]
     cases += [(f"{version} refuses: {name}", lambda v=version, w=wrong, e=expected: check_refused(v, w, e))
