@@ -93,7 +93,6 @@ class Node:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def start(self):
-        run("ip", "link", "set", "lo", "up")
         run("ip", "link", "add", "node", "type", "bridge")
         run("ip", "address", "add", f"{ADDRESS}/24", "dev", "node")
         run("ip", "link", "set", "node", "up")

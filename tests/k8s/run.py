@@ -4,7 +4,6 @@
 image is built and loaded, then a day is played on it (day.py). Exit 0: all of it holds; 1: something does not; 69: it cannot run here,
 and why. See README.md."""
 import argparse
-import contextlib
 import glob
 import os
 import shutil
@@ -17,44 +16,25 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tools", "image"))
-import images  # noqa: E402  (needs the path above)
+import apart  # noqa: E402  (needs the path above)
+import images  # noqa: E402
 from day import Day  # noqa: E402
 from node import PAUSE_IMAGE, Node, NodeError  # noqa: E402
 
 KEPT = os.path.join(ROOT, "build", "kubernetes")
 CHART_TOOLS = os.path.join(ROOT, "build", "chart")
-CONTROLLERS = "/sys/fs/cgroup"
 UNAVAILABLE = 69
-GROUPS_S = 15
-
-
-class Unavailable(Exception):
-    """Why this cannot run here."""
 
 
 def say(text):
     print(f"k8s: {text}", file=sys.stderr, flush=True)
 
 
-def check_machine():
-    if os.geteuid() != 0:
-        raise Unavailable("a node needs root for its namespaces: run it with sudo")
-    tried = subprocess.run(["unshare", *NAMESPACES, "ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1"], capture_output=True,
-                           text=True, check=False)
-    if tried.returncode:
-        raise Unavailable(f"this machine gives no namespaces or no veth devices: {tried.stderr.strip()}")
-    if "overlay" not in open("/proc/filesystems", encoding="ascii").read():
-        raise Unavailable("the kernel has no overlay file system, which containers live on")
-
-
-NAMESPACES = ("--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc")
-
-
 def prepare(skip_image):
     """Everything the node needs, as files below build/kubernetes; nothing is done twice. Returns the image's name."""
     for command in ([f"{HERE}/build.sh", KEPT], ["/usr/bin/python3", f"{ROOT}/tests/chart/run.py", "--install"], [f"{ROOT}/tools/dev", "build", "release", "tidegatectl"]):
         if subprocess.run(command, check=False).returncode:
-            raise Unavailable(f"{os.path.basename(command[0])} did not end well, see above")
+            raise apart.Unavailable(f"{os.path.basename(command[0])} did not end well, see above")
     name = f"{images.NAME}:{images.version()}"
     if not skip_image or not images.exists(name):
         images.build()
@@ -73,11 +53,7 @@ def prepare(skip_image):
 
 def inside(folder, image, only):
     """The first process of the namespaces but one: starts the node, plays the day."""
-    for part in ("upper", "work"):
-        os.mkdir(f"{folder}/{part}")
-    # What a node writes below /run and /var is its own.
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
-    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/var,upperdir={folder}/upper,workdir={folder}/work", "/var"], check=True)
+    apart.settle(folder)
     node = Node(f"{KEPT}/bin", folder)
     begun = time.monotonic()
     try:
@@ -97,38 +73,15 @@ def inside(folder, image, only):
     return 1 if failed else 0
 
 
-def groups_of_containers():
-    return set(glob.glob(f"{CONTROLLERS}/*/k8s.io/*/") + glob.glob(f"{CONTROLLERS}/k8s.io/*/"))
-
-
-def remove_groups(groups):
-    """The control groups of containers that are ending right now."""
-    deadline = time.monotonic() + GROUPS_S
-    while groups and time.monotonic() < deadline:
-        for group in list(groups):
-            with contextlib.suppress(OSError):
-                os.rmdir(group)
-                groups.discard(group)
-        time.sleep(0.1)
-    for parent in (*glob.glob(f"{CONTROLLERS}/*/k8s.io"), f"{CONTROLLERS}/k8s.io"):
-        with contextlib.suppress(OSError):
-            os.rmdir(parent)
-
-
 def outside(options):
-    check_machine()
+    apart.check()
     image = prepare(options.skip_image)
     folder = tempfile.mkdtemp(prefix="node-", dir=KEPT)
-    groups = groups_of_containers()
     say(f"starting the node; its logs are in {folder} while it runs")
-    node = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, "catatonit", "--", sys.executable, os.path.abspath(__file__),
-                             "--inside", folder, "--image", image, *(["--only", options.only] if options.only else [])])
     try:
-        return node.wait()
+        return apart.run([sys.executable, os.path.abspath(__file__), "--inside", folder, "--image", image,
+                          *(["--only", options.only] if options.only else [])], "k8s.io")
     finally:
-        node.kill()  # and with it all of its namespaces
-        node.wait()
-        remove_groups(groups_of_containers() - groups)
         if not options.keep_logs:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -146,7 +99,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return outside(options)
-    except (Unavailable, images.ImageError) as fault:
+    except (apart.Unavailable, images.ImageError) as fault:
         print(f"k8s: cannot run here: {fault}", file=sys.stderr)
         return UNAVAILABLE
     except KeyboardInterrupt:

@@ -127,7 +127,7 @@ def make_store(value, name):
                 script.write(POSTGRES_ENTRYPOINT)
             os.chmod(f"{folder}/tree/usr/bin/docker-entrypoint.sh", 0o755)
         run("tar", "-C", f"{folder}/tree", "--owner=0", "--group=0", "-cf", f"{folder}/root.tar", ".")
-        podman("import", "--change", "ENV PATH=/usr/sbin:/usr/bin", f"{folder}/root.tar", name)
+        podman("import", "--change", "ENV PATH=/usr/sbin:/usr/bin", "--change", "STOPSIGNAL SIGINT", f"{folder}/root.tar", name)
     say(f"{name} made of the packages installed here")
 
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Namespaces of its own for a test that starts containers: network, mounts and processes. What it starts, mounts or writes into the kernel's
+tables ends with their first process, however that ends: the machine's own network, firewall and mounts are never touched."""
+import contextlib
+import glob
+import os
+import subprocess
+import time
+
+NAMESPACES = ("--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc")
+CONTROLLERS = "/sys/fs/cgroup"
+GROUPS_S = 15
+
+
+class Unavailable(Exception):
+    """Why this cannot run here."""
+
+
+def check():
+    if os.geteuid() != 0:
+        raise Unavailable("containers need root for their namespaces: run it with sudo")
+    tried = subprocess.run(["unshare", *NAMESPACES, "ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1"],
+                           capture_output=True, text=True, check=False)
+    if tried.returncode:
+        raise Unavailable(f"this machine gives no namespaces or no veth devices: {tried.stderr.strip()}")
+    with open("/proc/filesystems", encoding="ascii") as known:
+        if "overlay" not in known.read():
+            raise Unavailable("the kernel has no overlay file system, which containers live on")
+
+
+def groups(parent):
+    return set(glob.glob(f"{CONTROLLERS}/*/{parent}/*/") + glob.glob(f"{CONTROLLERS}/{parent}/*/"))
+
+
+def remove_groups(parent, ending):
+    """The control groups of containers that are ending right now, and their parent when it is empty."""
+    deadline = time.monotonic() + GROUPS_S
+    while ending and time.monotonic() < deadline:
+        for group in list(ending):
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
+                ending.discard(group)
+        time.sleep(0.1)
+    for path in (*glob.glob(f"{CONTROLLERS}/*/{parent}"), f"{CONTROLLERS}/{parent}"):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+
+
+def run(command, parent):
+    """Runs a command apart; its exit code. `parent`: the control group its containers get theirs below."""
+    before = groups(parent)
+    process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, "catatonit", "--", *command])
+    try:
+        return process.wait()
+    finally:
+        process.kill()  # and with it all of its namespaces
+        process.wait()
+        remove_groups(parent, groups(parent) - before)
+
+
+def settle(folder):
+    """Inside: what is written below /run and /var from now on goes into `folder`, or into memory."""
+    for part in ("upper", "work"):
+        os.mkdir(f"{folder}/{part}")
+    for mount in (("-t", "tmpfs", "tmpfs", "/run"),
+                  ("-t", "overlay", "overlay", "-o", f"lowerdir=/var,upperdir={folder}/upper,workdir={folder}/work", "/var"),):
+        subprocess.run(["mount", *mount], check=True)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
