@@ -18,7 +18,6 @@ import images  # noqa: E402
 NETWORK = "tidegate"
 IMAGE = "localhost/tidegate:pods"
 READY_S = 120
-UNAVAILABLE = 69
 # What podman knows nothing of, or means otherwise.
 FOREIGN = ("topologySpreadConstraints", "enableServiceLinks", "automountServiceAccountToken", "imagePullSecrets")
 
@@ -84,11 +83,13 @@ class Pods:
 
     def __init__(self, folder):
         self.folder = folder
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", f"{images.STORE}/run"], check=True)
+        # Images are read where they are kept; containers, networks and locks are its own.
+        self.own = ("--root", f"{folder}/root", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp", "--network-config-dir", f"{folder}/networks",
+                    "--storage-driver", "overlay", "--storage-opt", f"additionalimagestore={images.STORE}/root", "--log-level", "error")
 
     def podman(self, *arguments, check=True):
         env = {**os.environ, "CONTAINERS_CONF": f"{images.HERE}/containers.conf", "DISABLE_HC_SYSTEMD": "true"}
-        done = subprocess.run(["podman", "--root", f"{images.STORE}/root", "--runroot", f"{images.STORE}/run", "--log-level", "error", *arguments], env=env,
+        done = subprocess.run(["podman", *self.own, *arguments], env=env,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, errors="replace")
         if check and done.returncode:
             raise images.ImageError(f"podman {' '.join(arguments[:4])}: {done.stdout[-3000:]}")
@@ -160,7 +161,7 @@ def main():
             return apart.run([sys.executable, os.path.abspath(__file__), "--inside", folder], "libpod_parent")
     except (apart.Unavailable, FileNotFoundError) as fault:
         print(f"pods: cannot run here: {fault}", file=sys.stderr)
-        return UNAVAILABLE
+        return os.EX_UNAVAILABLE
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from node import PAUSE_IMAGE, Node, NodeError  # noqa: E402
 
 KEPT = os.path.join(ROOT, "build", "kubernetes")
 CHART_TOOLS = os.path.join(ROOT, "build", "chart")
-UNAVAILABLE = 69
 
 
 def say(text):
@@ -101,7 +100,7 @@ def main():
         return outside(options)
     except (apart.Unavailable, images.ImageError) as fault:
         print(f"k8s: cannot run here: {fault}", file=sys.stderr)
-        return UNAVAILABLE
+        return os.EX_UNAVAILABLE
     except KeyboardInterrupt:
         return 130
 

@@ -29,21 +29,22 @@ def check():
 
 
 def groups(parent):
-    return set(glob.glob(f"{CONTROLLERS}/*/{parent}/*/") + glob.glob(f"{CONTROLLERS}/{parent}/*/"))
+    """Every control group below a parent, the innermost first."""
+    found = [path for top in (*glob.glob(f"{CONTROLLERS}/*/{parent}"), f"{CONTROLLERS}/{parent}") for path, _, _ in os.walk(top, topdown=False)]
+    return dict.fromkeys(found)
 
 
-def remove_groups(parent, ending):
-    """The control groups of containers that are ending right now, and their parent when it is empty."""
+def remove_groups(parent, before):
+    """Those of containers that are ending right now."""
     deadline = time.monotonic() + GROUPS_S
-    while ending and time.monotonic() < deadline:
-        for group in list(ending):
+    while time.monotonic() < deadline:
+        left = [group for group in groups(parent) if group not in before]
+        for group in left:
             with contextlib.suppress(OSError):
                 os.rmdir(group)
-                ending.discard(group)
+        if not left:
+            return
         time.sleep(0.1)
-    for path in (*glob.glob(f"{CONTROLLERS}/*/{parent}"), f"{CONTROLLERS}/{parent}"):
-        with contextlib.suppress(OSError):
-            os.rmdir(path)
 
 
 def run(command, parent):
@@ -55,14 +56,14 @@ def run(command, parent):
     finally:
         process.kill()  # and with it all of its namespaces
         process.wait()
-        remove_groups(parent, groups(parent) - before)
+        remove_groups(parent, before)
 
 
 def settle(folder):
     """Inside: what is written below /run and /var from now on goes into `folder`, or into memory."""
     for part in ("upper", "work"):
         os.mkdir(f"{folder}/{part}")
-    for mount in (("-t", "tmpfs", "tmpfs", "/run"),
-                  ("-t", "overlay", "overlay", "-o", f"lowerdir=/var,upperdir={folder}/upper,workdir={folder}/work", "/var"),):
+    for mount in (("-t", "tmpfs", "tmpfs", "/run"), ("-t", "tmpfs", "tmpfs", "/dev/shm"),
+                  ("-t", "overlay", "overlay", "-o", f"lowerdir=/var,upperdir={folder}/upper,workdir={folder}/work", "/var")):
         subprocess.run(["mount", *mount], check=True)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
