@@ -194,7 +194,7 @@ def test_case_17_ticket_of_an_earlier_generation_is_told_to_restart(peers):
     new = eventually(lambda: (lambda a: a if a.status == 200 else None)(peers.get("/sale/again/ticket", Cookie=cookie_of(old))), 5,
                      "a new place")
     assert new.json["token"] != old.json["token"] and new.json["entrant"] != old.json["entrant"]
-    assert peers.get("/sale/again/status", X_Ticket=new.json["token"]).json["state"] == "waiting"
+    eventually(lambda: peers.get("/sale/again/status", X_Ticket=new.json["token"]).json["state"] == "waiting", 5, "waiting with it")
 
 
 def test_status_waits_then_is_admitted(peers):

@@ -133,18 +133,28 @@ def run_flow(tally, selection):
     tally.part("flow", states.count("passed"), states.count("failed") if states else 1, time.monotonic() - begun, output)
 
 
+def run_counting(tally, name, command, counts=r"^(\d+) passed, (\d+) failed$"):
+    """A program that counts for itself, exits with 0 when nothing failed and with 69 when this machine cannot run it. Returns what it
+    printed."""
+    begun = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, errors="replace")
+    counted = re.search(counts, done.stdout, re.M)
+    passed, failed = map(int, counted.groups()) if counted else (0, 0)
+    if done.returncode == os.EX_UNAVAILABLE:
+        print(f"skipped {name}: {done.stdout.rstrip()}", flush=True)
+        return done.stdout
+    if (done.returncode or not passed) and not failed:
+        failed = 1
+    faults = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("ok "))
+    tally.part(name, passed, failed, time.monotonic() - begun, faults)
+    return done.stdout
+
+
 def run_model(tally):
     """Spin over the quick rows of tests/model; each model that holds and each mutant that fails counts."""
-    begun = time.monotonic()
-    done = subprocess.run([PYTHON, "tests/model/run.py", "--quick"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False)
-    for model, verdict in re.findall(r"^(\w+) +.* (?:holds|breaks \w+) +[\d-]+ +[\d-]+ +[\d.]+  (.*)$", done.stdout, re.M):
+    output = run_counting(tally, "model", [PYTHON, "tests/model/run.py", "--quick"])
+    for model, verdict in re.findall(r"^(\w+) +.* (?:holds|breaks \w+) +[\d-]+ +[\d-]+ +[\d.]+  (.*)$", output, re.M):
         tally.note("model", model, not verdict.startswith("WRONG"))
-    counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
-    passed, failed = map(int, counted.groups()) if counted else (0, 0)
-    if done.returncode and not failed:
-        failed = 1
-    tally.part("model", passed, failed, time.monotonic() - begun, done.stdout)
 
 
 def sim(*options):
@@ -211,65 +221,33 @@ def run_mutants(tally):
 
 def run_fuzz(tally):
     """Every fuzzer for a few seconds; the corpora themselves are among the unit tests."""
-    begun = time.monotonic()
-    command = ["tools/dev", "fuzz", "--seconds", "5", "--jobs", str(os.cpu_count())]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, errors="replace")
-    counts = re.search(r"^(\d+) without a crash, (\d+) failed$", done.stdout, re.M)
-    for harness, state in re.findall(r"^(\w+) +[\d,]+ .*  (ok|FAILED)", done.stdout, re.M):
+    output = run_counting(tally, "fuzz", ["tools/dev", "fuzz", "--seconds", "5", "--jobs", str(os.cpu_count())],
+                          r"^(\d+) without a crash, (\d+) failed$")
+    for harness, state in re.findall(r"^(\w+) +[\d,]+ .*  (ok|FAILED)", output, re.M):
         tally.note("fuzz", harness, state == "ok")
-    passed, failed = map(int, counts.groups()) if counts else (0, 1)
-    tally.part("fuzz", passed, failed, time.monotonic() - begun, done.stdout + done.stderr)
 
 
 def run_browser(tally):
     """The waiting page in Chromium: every state and every journey counts. What is not installed fails."""
-    begun = time.monotonic()
-    done = subprocess.run(["tools/dev", "browser"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                          errors="replace")
-    counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
-    passed, failed = map(int, counted.groups()) if counted else (0, 1)
-    if done.returncode and not failed:
-        failed = 1
-    faults = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("ok "))
-    tally.part("browser", passed, failed, time.monotonic() - begun, faults)
+    run_counting(tally, "browser", ["tools/dev", "browser"])
 
 
 def run_chaos(tally):
     """The kill column of the matrix: each daemon killed at each of its instants, in a sale of its own."""
-    if not tally.command("build chaos", ["tools/dev", "build", "chaos", "stack"]):
-        return
-    run_style(tally, [style.all_failpoints])
-    begun = time.monotonic()
-    done = subprocess.run([PYTHON, "tests/chaos/run.py", "--quick"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False)
-    counted = re.search(r": (\d+) passed, (\d+) failed, 0 skipped$", done.stdout, re.M)
-    passed, failed = map(int, counted.groups()) if counted else (0, 0)
-    if done.returncode and not failed:
-        failed = 1
-    tally.part("chaos", passed, failed, time.monotonic() - begun, done.stdout)
+    if tally.command("build chaos", ["tools/dev", "build", "chaos", "stack"]):
+        run_style(tally, [style.all_failpoints])
+        run_counting(tally, "chaos", [PYTHON, "tests/chaos/run.py", "--quick"], r": (\d+) passed, (\d+) failed, 0 skipped$")
 
 
 def run_chart(tally):
     """Helm 3 and Helm 4 over every scenario of the chart, schemas, rules of every pod, refusals; then its workloads as pods."""
-    for name, program in (("chart", "run.py"), ("chart: pods", "pods.py")):
-        begun = time.monotonic()
-        done = subprocess.run([PYTHON, f"tests/chart/{program}"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode == os.EX_UNAVAILABLE:
-            print(f"skipped {name}: {done.stdout.rstrip()}", flush=True)
-            continue
-        counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
-        passed, failed = map(int, counted.groups()) if counted else (0, 1)
-        tally.part(name, passed, failed, time.monotonic() - begun, done.stdout)
+    run_counting(tally, "chart", [PYTHON, "tests/chart/run.py"])
+    run_counting(tally, "chart: pods", [PYTHON, "tests/chart/pods.py"])
 
 
 def run_contracts(tally):
     """Proto files, OpenAPI, AsyncAPI, alerts and dashboard, each by the linter of its kind."""
-    begun = time.monotonic()
-    done = subprocess.run([PYTHON, "tests/contracts/run.py"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False)
-    counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
-    passed, failed = map(int, counted.groups()) if counted else (0, 1)
-    tally.part("contracts", passed, failed, time.monotonic() - begun, done.stdout)
+    run_counting(tally, "contracts", [PYTHON, "tests/contracts/run.py"])
 
 
 def checks(tally, full):
