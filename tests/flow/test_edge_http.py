@@ -2,6 +2,7 @@
 """Spellings of paths, methods, origins, caches and roles: what holds for every route of the edge."""
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import time
 import pytest
 from conftest import BUILD
 from edge_peers import PB, Peers
-from nginx import nginx
+from proxies import nginx, varnish
 from shop import eventually
 
 ORIGIN = "https://shop.example"
@@ -193,6 +194,22 @@ def test_case_21_a_caching_proxy_serves_nobody_anothers_ticket(peers):
         assert bad.status == 400 and good.status != 400
         boards = {peers.shop.http("GET", f"/sale/sku_991/board?{n}", None, {}, proxy).json["now"] for n in range(20)}
         assert len(boards) <= 2
+
+
+def test_case_21_varnish_as_it_comes_keeps_what_is_everybodys_and_nothing_else(peers):
+    """One board a second at the edge, whoever looks; the same answer to nobody where it is his."""
+    def origin():
+        return int(re.search(r'^tidegate_http_requests_total{route="board"} (\d+)', peers.stack.admin("edge", "/metrics")[1], re.M).group(1))
+    with varnish(peers.shop.address) as (proxy, _):
+        tickets = {peers.shop.http("GET", "/sale/sku_991/ticket", None, {}, proxy).json["token"] for _ in range(5)}
+        assert len(tickets) == 5
+        before, begun, looks = origin(), time.monotonic(), 0
+        while time.monotonic() - begun < 3:
+            assert peers.shop.http("GET", "/sale/sku_991/board", None, {}, proxy).status == 200
+            looks += 1
+        asked, spent = origin() - before, time.monotonic() - begun
+        print(f"{looks} boards in {spent:.1f} s were {asked} requests at the edge")
+        assert looks > 100 and 1 <= asked <= spent + 2
 
 
 # -- framing, through the whole edge -------------------------------------------------------------------------------

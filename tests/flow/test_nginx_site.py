@@ -11,7 +11,7 @@ import time
 
 import pytest
 from conftest import ROOT
-from nginx import nginx
+from proxies import nginx
 from shop import eventually
 from stack import free_port
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packaged nginx with a configuration of the test's."""
+"""The packaged nginx with a configuration of the test's, and the packaged Varnish as it is."""
 import contextlib
 import os
 import shutil
@@ -19,9 +19,21 @@ def nginx(http):
     with open(f"{folder}/nginx.conf", "w", encoding="utf-8") as handle:
         handle.write(f"worker_processes 1; daemon off; error_log {folder}/error.log; pid {folder}/pid;\n"
                      f"events {{ worker_connections 512; }}\nhttp {{ {temporary}\n{http(folder, port)}\n}}\n")
-    with subprocess.Popen(["nginx", "-c", f"{folder}/nginx.conf"], stderr=subprocess.DEVNULL) as process:
+    yield from running(["nginx", "-c", f"{folder}/nginx.conf"], folder, port)
+
+
+@contextlib.contextmanager
+def varnish(upstream):
+    """Runs Varnish with the rules it comes with before one upstream. Gives (its address, its folder)."""
+    folder, port = tempfile.mkdtemp(prefix="tidegate-varnish-"), free_port()
+    yield from running(["varnishd", "-F", "-j", "none", "-n", f"{folder}/work", "-a", f"127.0.0.1:{port}", "-b", "{}:{}".format(*upstream),
+                        "-s", "malloc,16m"], folder, port)
+
+
+def running(command, folder, port):
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            eventually(lambda: listens(port), 10, "nginx listens")
+            eventually(lambda: listens(port), 20, f"{command[0]} listens")
             yield ("127.0.0.1", port), folder
         finally:
             process.terminate()
