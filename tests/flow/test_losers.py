@@ -18,10 +18,10 @@ def commands(shop):
     return shop.redis.info("stats")["total_commands_processed"]
 
 
-def test_losers_hear_within_a_second(own_shop):
+def test_losers_hear_within_a_second(shop):
     """A whole sale, seen by a referee who knows when the last unit went."""
-    stack = own_shop.stack
-    sale = own_shop.sale(units=UNITS, pace="500/s")
+    stack = shop.stack
+    sale = shop.sale(units=UNITS, pace="500/s")
     report = f"{stack.run}/report.json"
     done = subprocess.run([f"{stack.bin}/rehearse", "--sale", sale, "--buyers", str(BUYERS), "--arrive-s", "6", "--abandon-percent", "0",
                            "--pay-delay", "0s", "--connections", "256", "--limit-s", "120", "--out", report],
@@ -35,21 +35,21 @@ def test_losers_hear_within_a_second(own_shop):
     print(f"{said['people']['told']} losers, p99 {said['soldOutToldMsP99']} ms")
 
 
-def test_a_flood_of_losers_reaches_no_store(own_shop):
-    sale = own_shop.sale(units=1)
-    _, _, _, held = own_shop.win(sale)
-    loser = own_shop.buyer()
+def test_a_flood_of_losers_reaches_no_store(shop):
+    sale = shop.sale(units=1)
+    _, _, _, held = shop.win(sale)
+    loser = shop.buyer()
     loser.ticket(sale)
-    assert own_shop.confirm(held.json["reservationId"]).status == 200
-    eventually(lambda: own_shop.board(sale).get("state") == "sold_out", 20, "sold out is final")
+    assert shop.confirm(held.json["reservationId"]).status == 200
+    eventually(lambda: shop.board(sale).get("state") == "sold_out", 20, "sold out is final")
 
     def during(command):
-        before = transactions(own_shop), commands(own_shop)
+        before = transactions(shop), commands(shop)
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        return output, transactions(own_shop) - before[0], commands(own_shop) - before[1]
+        return output, transactions(shop) - before[0], commands(shop) - before[1]
     _, idle_transactions, idle_commands = during(["sleep", "4"])
-    host, port = own_shop.address
-    script = f"{own_shop.stack.run}/reserve.lua"
+    host, port = shop.address
+    script = f"{shop.stack.run}/reserve.lua"
     with open(script, "w", encoding="ascii") as handle:
         handle.write('wrk.method = "POST"\n')
     flood = ["wrk", "-t1", "-c32", "-d4s", "-H", f"Authorization: Bearer {loser.token}"]

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, close_shop, open_shop
 from proxies import nginx
 from shop import eventually
 from stack import free_port
@@ -52,13 +52,17 @@ class Site:
         return sum(int(count) for count in counts)
 
 
-@pytest.fixture
-def site(own_shop):
-    made = Site(own_shop)
-    with nginx(made.configuration) as (address, folder):
-        own_shop.address, made.log = address, f"{folder}/asked.log"
-        made.sale = own_shop.sale(units=50, pace="50/s")
-        yield made
+@pytest.fixture(scope="module")
+def site():
+    shop, folder = open_shop()
+    try:
+        made = Site(shop)
+        with nginx(made.configuration) as (address, files):
+            shop.address, made.log = address, f"{files}/asked.log"
+            made.sale = shop.sale(units=50, pace="50/s")
+            yield made
+    finally:
+        close_shop(shop, folder)
 
 
 class Traffic:
@@ -123,6 +127,7 @@ def test_when_all_waiting_edges_are_dead_people_are_told_to_come_back_and_nobody
         eventually(lambda: site.shop.http("GET", f"/sale/{site.sale}/ticket").status == 200, 5, "an edge that is back is used")
         print(f"{len(refused)} requests without a waiting edge; used again {time.monotonic() - returned:.1f} s after it was ready")
         eventually(lambda: not [a for _, a in traffic.since(50) if is_away(a)], 5, "everybody is answered again")
+    site.start("waiting-2")
     kept = {path.partition("?")[0].rpartition("/")[2] for path, answer in refused if answer.status == 200}
     assert kept <= {site.sale, "board", "policy", "jwks.json"}, "only what is everybody's, as long as it says itself"
     away = [answer for _, answer in refused if answer.status != 200]
