@@ -89,3 +89,38 @@ def test_a_frozen_queue_is_replaced_and_nobody_meets_a_twin(own_shop):
     assert len(indexes) == len(set(indexes)), "one index for two people"
     assert own_shop.board(sale)["term"] == 2
     line[-1][0].admission(sale, 20)
+
+
+def test_both_queues_frozen_and_all_edges_restarted_cost_nobody_a_place(own_shop):
+    sale = own_shop.sale(units=200, pace="20/s")
+    own_shop.stack.start_daemon("queue", "queue-2")
+    line = waiting(own_shop, sale, 60)
+    last, place = line[-1]
+    positions = [last.status(sale).json["position"]]
+    own_shop.stack.kill("edge")
+    own_shop.stack.start_daemon("edge")
+
+    def known():
+        answer = last.status(sale)
+        return answer.status == 200 and answer.json.get("position", 0) is not None
+    eventually(known, 10, "the new edge knows the line")
+    positions.append(last.status(sale).json.get("position", 0))
+    for name in ("queue", "queue-2"):
+        os.kill(own_shop.stack.pid(name), signal.SIGSTOP)
+    try:
+        stood = watermark(own_shop, sale)
+        for _ in range(40):
+            positions.append(last.status(sale).json.get("position", 0))
+            time.sleep(0.05)
+        assert watermark(own_shop, sale) - stood <= 20, "who is frozen lets nobody in, but for what was on its way"
+    finally:
+        for name in ("queue", "queue-2"):
+            os.kill(own_shop.stack.pid(name), signal.SIGCONT)
+    stood = watermark(own_shop, sale)
+    eventually(lambda: watermark(own_shop, sale) > stood, 15, "the line moves on")
+    positions.append(last.status(sale).json.get("position", 0))
+    assert positions == sorted(positions, reverse=True), "a position rose"
+    assert last.ticket(sale).json["index"] == place
+    indexes = [index for _, index in line + waiting(own_shop, sale, 20)]
+    assert len(indexes) == len(set(indexes)), "one index for two people"
+    last.admission(sale, 20)
