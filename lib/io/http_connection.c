@@ -178,7 +178,7 @@ static void send_parts(struct http_connection *connection, const struct tg_http_
     } else if (connection->exchange != NULL && connection->exchange->head.http_1_0) {
         persistence = TG_HTTP_KEEP_SAY;
     }
-    size_t length = tg_http_answer_head(answer, tg_now_wall(), persistence, text);
+    size_t length = tg_http_answer_head(answer, tg_now_wall_coarse(), persistence, text);
     size_t body_length =
         head_only || answer->status == 204 || answer->status == 304 ? 0 : answer->body_length;
     uv_buf_t parts[2] = {uv_buf_init(text, (unsigned)length),

@@ -70,9 +70,27 @@ static uint32_t plain_bytes(const char *text)
     return found == 0 ? sizeof(word) : (uint32_t)__builtin_ctzll(found) / 8;
 }
 
+/* True when none of the next sixteen bytes is a control character or tab. */
+static bool all_plain(const char *text)
+{
+    typedef uint8_t sixteen __attribute__((vector_size(16)));
+    static const sixteen space = {32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32};
+    static const sixteen del = {127, 127, 127, 127, 127, 127, 127, 127,
+                                127, 127, 127, 127, 127, 127, 127, 127};
+    sixteen bytes;
+    uint64_t odd[2];
+    memcpy(&bytes, text, sizeof(bytes));
+    bytes = (sixteen)((bytes < space) | (bytes == del));
+    memcpy(odd, &bytes, sizeof(odd));
+    return (odd[0] | odd[1]) == 0;
+}
+
 /* Where the plain characters that begin at `at` end: the next control character, or `length`. */
 static uint32_t skip_plain(const char *text, uint32_t at, uint32_t length)
 {
+    while (length - at >= 16 && all_plain(text + at)) {
+        at += 16;
+    }
     while (at < length) {
         const uint32_t plain = length - at >= sizeof(uint64_t) ? plain_bytes(text + at) : 0;
         if (plain == 0 && is_control((unsigned char)text[at])) {
@@ -185,14 +203,11 @@ static const llhttp_settings_t *parser_settings(void)
 }
 
 /* RFC 9110 5.6.2: the characters of a header name. */
-static bool is_token_character(unsigned char byte)
-{
-    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-        (byte >= '0' && byte <= '9')) {
-        return true;
-    }
-    return byte != 0 && strchr("!#$%&'*+-.^_`|~", byte) != NULL;
-}
+static const bool token_characters[256] = {
+    ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['!'] = true,  ['#'] = true,
+    ['$'] = true,         ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true,
+    ['+'] = true,         ['-'] = true,         ['.'] = true,         ['^'] = true,  ['_'] = true,
+    ['`'] = true,         ['|'] = true,         ['~'] = true};
 
 /* Lower-cases the name and ends name and value in NUL; the colon and the CR are overwritten. */
 static enum tg_reason finish_header(char *text, struct tg_http_header *header,
@@ -200,7 +215,7 @@ static enum tg_reason finish_header(char *text, struct tg_http_header *header,
 {
     char *name = text + header->name;
     for (uint16_t i = 0; i < header->name_length; i++) {
-        if (!is_token_character((unsigned char)name[i])) {
+        if (!token_characters[(unsigned char)name[i]]) {
             return TG_REASON_MALFORMED;
         }
         if (name[i] >= 'A' && name[i] <= 'Z') {

@@ -27,6 +27,12 @@ struct tg_wall tg_now_wall(void)
     return (struct tg_wall){.ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000};
 }
 
+struct tg_wall tg_now_wall_coarse(void)
+{
+    struct timespec now = read_clock(CLOCK_REALTIME_COARSE);
+    return (struct tg_wall){.ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000};
+}
+
 struct tg_mono tg_now_mono(void)
 {
     struct timespec now = read_clock(CLOCK_MONOTONIC);

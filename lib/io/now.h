@@ -7,6 +7,9 @@
 #include "lib/pure/clock.h"
 
 struct tg_wall tg_now_wall(void);
+/* Of the last tick of the kernel, at most 10 ms ago: for what is shown in seconds, at a third of
+ * the cost. */
+struct tg_wall tg_now_wall_coarse(void);
 struct tg_mono tg_now_mono(void);
 uint64_t tg_now_us(void); /* monotonic, for latencies */
 

@@ -2,6 +2,7 @@
 #include "lib/pure/identity.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -18,9 +19,8 @@ static crypto_generichash_state *state_of(struct tg_mac *mac)
 
 static void put_little(uint8_t out_bytes[8], uint64_t value)
 {
-    for (int i = 0; i < 8; i++) {
-        out_bytes[i] = (uint8_t)(value >> (8 * i));
-    }
+    const uint64_t little = htole64(value);
+    memcpy(out_bytes, &little, sizeof(little));
 }
 
 void tg_mac_begin(struct tg_mac *mac, const uint8_t key[TG_KEY_BYTES], const char *domain)

@@ -2,6 +2,9 @@
 #include "lib/pure/number.h"
 
 #include <stdbool.h>
+#include <string.h>
+
+enum { TG_UNSIGNED_DIGITS = 20 };
 
 int tg_unsigned_parse(const char *text, size_t length, uint64_t max, uint64_t *out_value)
 {
@@ -46,15 +49,15 @@ int tg_integer_parse(const char *text, size_t length, int64_t min, int64_t max, 
 
 size_t tg_unsigned_format(uint64_t value, char *out_text)
 {
-    size_t count = 1;
-    for (uint64_t rest = value; rest >= 10; rest /= 10) {
-        count++;
-    }
-    out_text[count] = '\0';
-    for (size_t i = count; i > 0; i--) {
-        out_text[i - 1] = (char)('0' + value % 10);
+    char digits[TG_UNSIGNED_DIGITS];
+    char *at = digits + sizeof(digits);
+    do {
+        *--at = (char)('0' + value % 10);
         value /= 10;
-    }
+    } while (value > 0);
+    const size_t count = (size_t)(digits + sizeof(digits) - at);
+    memcpy(out_text, at, count);
+    out_text[count] = '\0';
     return count;
 }
 

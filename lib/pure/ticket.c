@@ -5,6 +5,7 @@
 #include "lib/pure/ticket.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ enum {
     VERSION = 1,
     OPEN_BYTES = 2, /* version, key id */
     TAG_BYTES = crypto_aead_xchacha20poly1305_ietf_ABYTES,
+    INNER_NONCE_BYTES = crypto_aead_chacha20poly1305_ietf_NPUBBYTES,
     FIXED_BYTES = 1 + 8 + 2 + 8 + 8 + 2,
     INNER_BYTES_MAX = FIXED_BYTES + TG_MAX_SALE_NAME_BYTES + TG_MAX_USER_BYTES,
     OUTER_BYTES_MAX = OPEN_BYTES + TG_TICKET_NONCE_BYTES + INNER_BYTES_MAX + TAG_BYTES,
@@ -23,23 +25,21 @@ enum {
 static_assert((int)TG_TICKET_NONCE_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
               "nonce");
 static_assert((int)TG_KEY_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "key");
+static_assert((int)TG_TICKET_PREFIX_BYTES == (int)crypto_core_hchacha20_INPUTBYTES, "prefix");
 static_assert(TG_BASE64URL_LENGTH(OUTER_BYTES_MAX) <= TG_MAX_TICKET_BYTES, "longest ticket");
 
 static uint8_t *put_number(uint8_t *at, uint64_t value)
 {
-    for (int i = 0; i < 8; i++) {
-        at[i] = (uint8_t)(value >> (56 - 8 * i));
-    }
-    return at + 8;
+    const uint64_t big = htobe64(value);
+    memcpy(at, &big, sizeof(big));
+    return at + sizeof(big);
 }
 
 static uint64_t read_number(const uint8_t *at)
 {
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++) {
-        value = value << 8 | at[i];
-    }
-    return value;
+    uint64_t big;
+    memcpy(&big, at, sizeof(big));
+    return be64toh(big);
 }
 
 static uint8_t *put_bytes(uint8_t *at, const void *bytes, size_t length)
@@ -64,6 +64,46 @@ static size_t write_inner(const struct tg_ticket *ticket, uint8_t *out_inner)
     return (size_t)(at - out_inner);
 }
 
+/* XChaCha20-Poly1305 is ChaCha20-Poly1305 under the subkey, with four zeros and the rest of the
+ * nonce. Source: draft-irtf-cfrg-xchacha-03, 2.3. */
+static void inner_nonce(const uint8_t nonce[TG_TICKET_NONCE_BYTES],
+                        uint8_t out_nonce[INNER_NONCE_BYTES])
+{
+    memset(out_nonce, 0, 4);
+    memcpy(out_nonce + 4, nonce + TG_TICKET_PREFIX_BYTES, 8);
+}
+
+/* A prefix is random in its every byte: one of them finds the slot. */
+static struct tg_subkey *slot_of(const struct tg_key_ring *ring, const uint8_t *nonce)
+{
+    return ring->subkeys != NULL ? &ring->subkeys->slots[nonce[0] % TG_SUBKEYS] : NULL;
+}
+
+/* The subkey of a key and a nonce: one remembered, or *fresh, derived. */
+static const struct tg_subkey *take_subkey(const struct tg_key_ring *ring, size_t which,
+                                           const uint8_t *nonce, struct tg_subkey *fresh)
+{
+    const struct tg_subkey *slot = slot_of(ring, nonce);
+    if (slot != NULL && slot->id == ring->keys[which].id &&
+        memcmp(slot->prefix, nonce, TG_TICKET_PREFIX_BYTES) == 0) {
+        return slot;
+    }
+    fresh->id = ring->keys[which].id;
+    memcpy(fresh->prefix, nonce, TG_TICKET_PREFIX_BYTES);
+    (void)crypto_core_hchacha20(fresh->key, nonce, ring->keys[which].key, NULL);
+    return fresh;
+}
+
+/* Only what sealed or opened a ticket of ours is kept: nobody else pushes it out. */
+static void keep_subkey(const struct tg_key_ring *ring, struct tg_subkey *fresh)
+{
+    struct tg_subkey *slot = slot_of(ring, fresh->prefix);
+    if (slot != NULL) {
+        *slot = *fresh;
+    }
+    sodium_memzero(fresh, sizeof(*fresh));
+}
+
 size_t tg_ticket_seal(const struct tg_key_ring *ring, const struct tg_ticket *ticket,
                       const uint8_t nonce[TG_TICKET_NONCE_BYTES], char *out_text)
 {
@@ -72,22 +112,62 @@ size_t tg_ticket_seal(const struct tg_key_ring *ring, const struct tg_ticket *ti
     uint8_t outer[OUTER_BYTES_MAX] = {VERSION, ring->keys[0].id};
     size_t inner_length = write_inner(ticket, inner);
     unsigned long long sealed_length = 0;
+    struct tg_subkey fresh;
+    uint8_t inner_npub[INNER_NONCE_BYTES];
+    const struct tg_subkey *subkey = take_subkey(ring, 0, nonce, &fresh);
+    inner_nonce(nonce, inner_npub);
     memcpy(outer + OPEN_BYTES, nonce, TG_TICKET_NONCE_BYTES);
-    (void)crypto_aead_xchacha20poly1305_ietf_encrypt(outer + OPEN_BYTES + TG_TICKET_NONCE_BYTES,
-                                                     &sealed_length, inner, inner_length, outer,
-                                                     OPEN_BYTES, NULL, nonce, ring->keys[0].key);
+    (void)crypto_aead_chacha20poly1305_ietf_encrypt(outer + OPEN_BYTES + TG_TICKET_NONCE_BYTES,
+                                                    &sealed_length, inner, inner_length, outer,
+                                                    OPEN_BYTES, NULL, inner_npub, subkey->key);
+    if (subkey == &fresh) {
+        keep_subkey(ring, &fresh);
+    }
     return tg_base64url_encode(outer, OPEN_BYTES + TG_TICKET_NONCE_BYTES + (size_t)sealed_length,
                                out_text);
 }
 
-static const uint8_t *find_key(const struct tg_key_ring *ring, uint8_t id)
+enum {
+    KEYS = sizeof(((struct tg_key_ring *)0)->keys) / sizeof(((struct tg_key_ring *)0)->keys[0])
+};
+
+/* Which key has this id; KEYS when none has. */
+static size_t find_key(const struct tg_key_ring *ring, uint8_t id)
 {
-    for (size_t i = 0; i < sizeof(ring->keys) / sizeof(ring->keys[0]); i++) {
-        if (id != 0 && ring->keys[i].id == id) {
-            return ring->keys[i].key;
-        }
+    size_t which = 0;
+    while (which < KEYS && (id == 0 || ring->keys[which].id != id)) {
+        which++;
     }
-    return NULL;
+    return which;
+}
+
+/* Opens version, key id, nonce and seal of outer. TG_ERR_FORGED when no key of ours fits. */
+static int open_seal(const struct tg_key_ring *ring, const uint8_t *outer, size_t outer_length,
+                     uint8_t *out_inner, size_t *out_length)
+{
+    struct tg_subkey fresh;
+    uint8_t inner_npub[INNER_NONCE_BYTES];
+    unsigned long long inner_length = 0;
+    const uint8_t *nonce = outer + OPEN_BYTES;
+    const size_t which = find_key(ring, outer[1]);
+    if (which == KEYS) {
+        return TG_ERR_FORGED;
+    }
+    const struct tg_subkey *subkey = take_subkey(ring, which, nonce, &fresh);
+    inner_nonce(nonce, inner_npub);
+    int error = crypto_aead_chacha20poly1305_ietf_decrypt(
+        out_inner, &inner_length, NULL, nonce + TG_TICKET_NONCE_BYTES,
+        outer_length - OPEN_BYTES - TG_TICKET_NONCE_BYTES, outer, OPEN_BYTES, inner_npub,
+        subkey->key);
+    if (error != 0) {
+        sodium_memzero(&fresh, sizeof(fresh));
+        return TG_ERR_FORGED;
+    }
+    if (subkey == &fresh) {
+        keep_subkey(ring, &fresh);
+    }
+    *out_length = (size_t)inner_length;
+    return 0;
 }
 
 static bool holder_valid(const struct tg_holder *holder)
@@ -140,22 +220,13 @@ int tg_ticket_open(const struct tg_key_ring *ring, const char *text, size_t leng
 {
     uint8_t outer[OUTER_BYTES_MAX];
     uint8_t inner[INNER_BYTES_MAX];
-    size_t outer_length = 0;
-    unsigned long long inner_length = 0;
+    size_t outer_length = 0, inner_length = 0;
     if (length > TG_MAX_TICKET_BYTES ||
         tg_base64url_decode(text, length, outer, sizeof(outer), &outer_length) != 0 ||
         outer_length < OPEN_BYTES + TG_TICKET_NONCE_BYTES + TAG_BYTES + FIXED_BYTES ||
         outer[0] != VERSION) {
         return TG_ERR_MALFORMED;
     }
-    const uint8_t *key = find_key(ring, outer[1]);
-    const uint8_t *nonce = outer + OPEN_BYTES;
-    const uint8_t *sealed = nonce + TG_TICKET_NONCE_BYTES;
-    if (key == NULL ||
-        crypto_aead_xchacha20poly1305_ietf_decrypt(
-            inner, &inner_length, NULL, sealed, outer_length - OPEN_BYTES - TG_TICKET_NONCE_BYTES,
-            outer, OPEN_BYTES, nonce, key) != 0) {
-        return TG_ERR_FORGED;
-    }
-    return read_inner(inner, (size_t)inner_length, out_ticket);
+    int error = open_seal(ring, outer, outer_length, inner, &inner_length);
+    return error != 0 ? error : read_inner(inner, inner_length, out_ticket);
 }

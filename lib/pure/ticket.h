@@ -24,18 +24,31 @@ struct tg_ticket {
     enum tg_lane lane;
 };
 
+enum { TG_TICKET_NONCE_BYTES = 24, TG_TICKET_PREFIX_BYTES = 16, TG_SUBKEYS = 64 };
+
+/* XChaCha20 derives a key of its own from the key and a nonce's first 16 bytes (HChaCha20). Who
+ * seals keeps that prefix as long as it lives, so the few in use are remembered. Secret.
+ * Zero-initialised. */
+struct tg_subkeys {
+    struct tg_subkey {
+        uint8_t id; /* of the key; 0 = empty */
+        uint8_t prefix[TG_TICKET_PREFIX_BYTES];
+        uint8_t key[TG_KEY_BYTES];
+    } slots[TG_SUBKEYS];
+};
+
 /* previous/current/next of one secret; id 0 = absent. Encrypting uses current. */
 struct tg_key_ring {
     struct {
         uint8_t id;
         uint8_t key[TG_KEY_BYTES];
-    } keys[3]; /* [0] current, [1] previous, [2] next */
+    } keys[3];                  /* [0] current, [1] previous, [2] next */
+    struct tg_subkeys *subkeys; /* borrowed; NULL: derived anew each time */
 };
 
-enum { TG_TICKET_NONCE_BYTES = 24 };
-
-/* Seals with ring->keys[0] and the caller's random nonce. out_text: TG_MAX_TICKET_BYTES + 1.
- * Returns its length. About 1.4 us. */
+/* Seals with ring->keys[0] and a nonce that was never used with it: 24 random bytes, or a random
+ * prefix of 16 and a number that only grows. out_text: TG_MAX_TICKET_BYTES + 1. Returns its length.
+ * About 1.2 us with the prefix remembered. */
 size_t tg_ticket_seal(const struct tg_key_ring *ring, const struct tg_ticket *ticket,
                       const uint8_t nonce[TG_TICKET_NONCE_BYTES], char *out_text);
 

@@ -217,10 +217,8 @@ enum tg_reason edge_challenge_pass(struct edge_request *request, struct edge_pla
     if (reason != TG_REASON_NONE) {
         return reason;
     }
-    uint8_t nonce[TG_TICKET_NONCE_BYTES];
-    tg_random(nonce, sizeof(nonce));
     ticket->proved = true;
-    tg_ticket_seal(&request->edge->tickets, ticket, nonce, place->text);
+    edge_place_seal(request->edge, place);
     return TG_REASON_NONE;
 }
 

@@ -22,11 +22,11 @@ struct edge_sale *edge_find_sale(struct edge *edge, const char *name)
 }
 
 void edge_request_begin(struct edge_request *request, struct edge *edge,
-                        struct tg_http_exchange *exchange)
+                        struct tg_http_exchange *exchange, struct edge_now now)
 {
     request->edge = edge;
     request->exchange = exchange;
-    request->now = edge_now();
+    request->now = now;
     request->method = tg_http_method(exchange);
     edge_route(tg_http_path(exchange), &request->target);
     request->sale =
@@ -44,7 +44,7 @@ bool edge_request_again(struct edge_request *request, struct edge *edge, uint64_
     if (exchange == NULL) {
         return false;
     }
-    edge_request_begin(request, edge, exchange);
+    edge_request_begin(request, edge, exchange, edge_now());
     return true;
 }
 
@@ -98,7 +98,10 @@ static void refuse_unknown_sale(struct edge_request *request)
 void edge_handle(void *context, struct tg_http_exchange *exchange)
 {
     struct edge_request request;
-    edge_request_begin(&request, context, exchange);
+    /* Received now: the clock was read for it. */
+    const struct edge_now now = {.mono = {(int64_t)(tg_http_received_us(exchange) / 1000)},
+                                 .wall = tg_now_wall()};
+    edge_request_begin(&request, context, exchange, now);
     const struct edge_route_row *row = edge_route_row(request.target.route);
     if (request.target.route == EDGE_ROUTE_NONE || (row->roles & request.edge->roles) == 0) {
         request.target.route = EDGE_ROUTE_NONE;

@@ -117,11 +117,20 @@ static enum tg_reason enter_draw(struct edge_request *request, struct tg_ticket 
                                                : TG_REASON_TRY_AGAIN;
 }
 
+void edge_place_seal(struct edge *edge, struct edge_place *place)
+{
+    uint64_t number;
+    uint8_t *at = edge->nonce + TG_TICKET_PREFIX_BYTES;
+    memcpy(&number, at, sizeof(number));
+    number++;
+    memcpy(at, &number, sizeof(number));
+    tg_ticket_seal(&edge->tickets, &place->ticket, edge->nonce, place->text);
+}
+
 static enum tg_reason mint(struct edge_request *request, const struct edge_caller *caller,
                            struct edge_place *place)
 {
     struct edge_sale *sale = request->sale;
-    uint8_t nonce[TG_TICKET_NONCE_BYTES];
     struct tg_ticket *ticket = &place->ticket;
     *ticket =
         (struct tg_ticket){.generation = sale->sale->generation,
@@ -139,8 +148,7 @@ static enum tg_reason mint(struct edge_request *request, const struct edge_calle
     if (reason != TG_REASON_NONE || !edge_lease_take(&sale->lease, &ticket->index)) {
         return reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN;
     }
-    tg_random(nonce, sizeof(nonce));
-    tg_ticket_seal(&request->edge->tickets, ticket, nonce, place->text);
+    edge_place_seal(request->edge, place);
     sale->tickets++;
     sale->arrivals++;
     return TG_REASON_NONE;

@@ -19,6 +19,9 @@ struct edge_place {
  */
 enum tg_reason edge_take_place(struct edge_request *request, struct edge_place *out_place);
 
+/* Seals place->ticket into place->text, under a nonce of this process that was never used. */
+void edge_place_seal(struct edge *edge, struct edge_place *place);
+
 /* The entrant of an opened ticket. */
 void edge_place_name(const struct edge_request *request, struct edge_place *place);
 

@@ -49,34 +49,45 @@ static int hex(char digit)
     return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
 }
 
-/* One decoded byte of text; false where the escape is broken or the byte may not be in a name. */
-static bool decode_byte(const char **at, const char *end, char *out_byte)
+/* The byte of an escape, whose % is behind *at; false when it is broken. */
+static bool decode_escape(const char **at, char *out_byte)
 {
-    char byte = **at;
-    if (byte == '%') {
-        int high = end - *at >= 3 ? hex((*at)[1]) : -1;
-        int low = end - *at >= 3 ? hex((*at)[2]) : -1;
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        byte = (char)(high * 16 + low);
-        *at += 2;
+    int high = hex((*at)[0]);
+    int low = high >= 0 ? hex((*at)[1]) : -1;
+    if (low < 0) {
+        return false;
     }
-    *at += 1;
-    *out_byte = byte;
-    return (unsigned char)byte > 0x20 && byte != 0x7f && byte != '/' && byte != '\\';
+    *out_byte = (char)(high * 16 + low);
+    *at += 2;
+    return true;
 }
 
-static bool decode_segment(const char *text, const char *end, char out_name[SEGMENT_BYTES])
+/* What may be in a name, and stands for itself; % does not. */
+static const bool plain[256] = {[0x21 ... '$'] = true,
+                                ['&' ... '.'] = true,
+                                ['0' ... '['] = true,
+                                [']' ... '~'] = true,
+                                [0x80 ... 0xff] = true};
+
+/* The segment at *at, to the next slash or the end, and *at behind it; false where an escape is
+ * broken or a byte may not be in a name. */
+static bool decode_segment(const char **at, char out_name[SEGMENT_BYTES])
 {
+    const char *text = *at;
     size_t length = 0;
-    while (text < end) {
-        if (length == SEGMENT_BYTES - 1 || !decode_byte(&text, end, &out_name[length])) {
+    while (*text != '\0' && *text != '/') {
+        char byte = *text++;
+        if (!plain[(unsigned char)byte] && (byte != '%' || !decode_escape(&text, &byte) ||
+                                            (byte != '%' && !plain[(unsigned char)byte]))) {
             return false;
         }
-        length++;
+        if (length == SEGMENT_BYTES - 1) {
+            return false;
+        }
+        out_name[length++] = byte;
     }
     out_name[length] = '\0';
+    *at = text;
     return length > 0 && strcmp(out_name, ".") != 0 && strcmp(out_name, "..") != 0;
 }
 
@@ -85,12 +96,10 @@ static bool split(const char *path, struct segments *out)
     out->count = 0;
     while (*path == '/') {
         path++;
-        const char *end = path + strcspn(path, "/");
-        if (out->count == SEGMENTS_MAX || !decode_segment(path, end, out->names[out->count])) {
+        if (out->count == SEGMENTS_MAX || !decode_segment(&path, out->names[out->count])) {
             return false;
         }
         out->count++;
-        path = end;
     }
     return *path == '\0' && out->count > 0;
 }

@@ -6,6 +6,7 @@
 #include "lib/io/keys.h"
 #include "lib/io/log.h"
 #include "lib/io/metrics.h"
+#include "lib/io/now.h"
 #include "services/edge/limit.h"
 #include "services/edge/page.h"
 #include "services/edge/wire.h"
@@ -190,6 +191,8 @@ static int read_keys(struct edge *edge)
 {
     const char *folder = edge->settings.keys;
     int error = tg_keys_ring(folder, "ticket", &edge->tickets);
+    edge->tickets.subkeys = &edge->subkeys;
+    tg_random(edge->nonce, sizeof(edge->nonce));
     if (error == 0) {
         error = tg_keys_verify(folder, "pass", edge->passes, &edge->pass_count);
     }

@@ -78,6 +78,8 @@ struct edge {
     struct tg_http_server *server;
     unsigned roles; /* enum edge_role */
     struct tg_key_ring tickets;
+    struct tg_subkeys subkeys;
+    uint8_t nonce[TG_TICKET_NONCE_BYTES]; /* of the last ticket: a random prefix, and a number */
     struct tg_verify_key passes[3];
     size_t pass_count;
     uint8_t entrant[TG_KEY_BYTES], challenge[TG_KEY_BYTES];
@@ -111,7 +113,7 @@ struct edge_request {
 struct edge_now edge_now(void);
 struct edge_sale *edge_find_sale(struct edge *edge, const char *name);
 void edge_request_begin(struct edge_request *request, struct edge *edge,
-                        struct tg_http_exchange *exchange);
+                        struct tg_http_exchange *exchange, struct edge_now now);
 /* The request of a token given to tg_bus_call; false when its client is gone. */
 bool edge_request_again(struct edge_request *request, struct edge *edge, uint64_t token);
 

@@ -21,11 +21,6 @@ void edge_write_bytes(struct edge_writer *writer, const char *data, size_t lengt
     writer->length += length;
 }
 
-void edge_write(struct edge_writer *writer, const char *text)
-{
-    edge_write_bytes(writer, text, strlen(text));
-}
-
 void edge_write_number(struct edge_writer *writer, uint64_t number)
 {
     char digits[24];

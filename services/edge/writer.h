@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct edge_writer {
     char *text;
@@ -18,8 +19,11 @@ struct edge_writer {
 
 /* `text` borrowed; one byte is kept for the closing NUL. */
 void edge_write_begin(struct edge_writer *writer, char *text, size_t capacity);
-void edge_write(struct edge_writer *writer, const char *text);
 void edge_write_bytes(struct edge_writer *writer, const char *data, size_t length);
+static inline void edge_write(struct edge_writer *writer, const char *text)
+{
+    edge_write_bytes(writer, text, strlen(text)); /* the length of a literal costs nothing */
+}
 void edge_write_number(struct edge_writer *writer, uint64_t number);
 /* A JSON string with its quotes, escaped. */
 void edge_write_string(struct edge_writer *writer, const char *text);

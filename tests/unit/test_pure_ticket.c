@@ -152,6 +152,32 @@ static void rotation_accepts_three_keys_and_no_other(void **state)
     }
 }
 
+/* Remembering what a key and a prefix give changes no byte, and a forged ticket is remembered
+ * nowhere. */
+static void remembered_subkeys_change_no_byte(void **state)
+{
+    static struct tg_subkeys subkeys;
+    struct tg_key_ring remembering = ring;
+    struct tg_ticket ticket = sample(), back = {0};
+    char text[TG_MAX_TICKET_BYTES + 1], plain[TG_MAX_TICKET_BYTES + 1];
+    remembering.subkeys = &subkeys;
+    for (uint8_t i = 0; i < 200; i++) { /* more prefixes than slots */
+        const uint8_t number = i / 2;
+        uint8_t used[TG_TICKET_NONCE_BYTES] = {number, [15] = (uint8_t)(number / 3), [23] = i};
+        size_t length = tg_ticket_seal(&remembering, &ticket, used, text);
+        assert_int_equal(tg_ticket_seal(&ring, &ticket, used, plain), length);
+        assert_string_equal(text, plain);
+        assert_int_equal(tg_ticket_open(&remembering, text, length, &back), 0);
+        expect_same(&ticket, &back);
+    }
+    struct tg_subkeys before = subkeys;
+    struct tg_key_ring other = {.keys = {{.id = 2, .key = {7}}}};
+    const uint8_t foreign[TG_TICKET_NONCE_BYTES] = {200, 1};
+    size_t length = tg_ticket_seal(&other, &ticket, foreign, text);
+    assert_int_equal(tg_ticket_open(&remembering, text, length, &back), TG_ERR_FORGED);
+    assert_memory_equal(&before, &subkeys, sizeof(before));
+}
+
 /* An absent slot of the ring has id 0: a ticket that names key 0 must not be opened with its zero
  * key. */
 static void key_id_zero_is_never_a_key(void **state)
@@ -255,6 +281,7 @@ int main(void)
         cmocka_unit_test(every_other_length_is_refused),
         cmocka_unit_test(respelled_trailing_bits_are_refused),
         cmocka_unit_test(rotation_accepts_three_keys_and_no_other),
+        cmocka_unit_test(remembered_subkeys_change_no_byte),
         cmocka_unit_test(key_id_zero_is_never_a_key),
         cmocka_unit_test(fields_out_of_bounds_are_refused),
         cmocka_unit_test(lane_and_flags_do_not_show),
