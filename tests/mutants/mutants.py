@@ -332,7 +332,7 @@ CHECKER = (
          "            make_void(out_judgement, \"the round was not finished\");\n        }\n", "",
          "invariant_check::an_unfinished_round_is_never_clean"),
     code("invariant", "reads the ledger last", "services/invariant/core.c",
-         "        next_shard(round, INVARIANT_BUYERS, INVARIANT_LEDGER);\n", "        next_shard(round, INVARIANT_BUYERS, INVARIANT_HELD2);\n",
+         "round->ledger_read ? INVARIANT_HELD2 : INVARIANT_LEDGER", "INVARIANT_HELD2",
          "invariant_core::a_round_reads_r1_then_p_then_r2"),
     code("invariant", "a pause is said once", "services/invariant/core.c", "    pause->next.ms = now.ms + INVARIANT_PAUSE_EVERY_MS;\n",
          "    pause->wanted = false;\n", "invariant_core::a_pause_is_repeated_until_the_ledger_shows_it"),
