@@ -140,6 +140,33 @@ static void on_signal(uv_signal_t *handle, int number)
     begin_drain(app, (uint64_t)app->settings.drain_lead_ms);
 }
 
+int tg_app_on_reload(struct tg_app *app, int (*reload)(void *context), void *context)
+{
+    if (app->reload_count == APP_RELOADS) {
+        return TG_ERR_FULL;
+    }
+    app->reloads[app->reload_count].reload = reload;
+    app->reloads[app->reload_count++].context = context;
+    return 0;
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct tg_app *app = handle->data;
+    int first_error = 0;
+    (void)number;
+    for (size_t i = 0; i < app->reload_count; i++) {
+        int error = app->reloads[i].reload(app->reloads[i].context);
+        first_error = first_error == 0 ? error : first_error;
+    }
+    if (app->bus != NULL) {
+        tg_bus_renew(app->bus);
+    }
+    tg_log(first_error == 0 ? TG_LOG_INFO : TG_LOG_ERROR,
+           first_error == 0 ? "app.reloaded" : "app.reload_failed",
+           TG_TEXT_FIELD("error", first_error == 0 ? "" : tg_error_text(first_error)));
+}
+
 void tg_app_fail(struct tg_app *app, const char *event, int error)
 {
     tg_log(TG_LOG_ERROR, event, TG_NUMBER_FIELD("code", error),
@@ -195,11 +222,15 @@ static int open_handles(struct tg_app *app)
 {
     uv_signal_init(&app->loop, &app->on_term);
     uv_signal_init(&app->loop, &app->on_int);
+    uv_signal_init(&app->loop, &app->on_hup);
     uv_timer_init(&app->loop, &app->pulse);
-    app->on_term.data = app->on_int.data = app->pulse.data = app;
+    app->on_term.data = app->on_int.data = app->on_hup.data = app->pulse.data = app;
     int error = uv_signal_start(&app->on_term, on_signal, SIGTERM);
     if (error == 0) {
         error = uv_signal_start(&app->on_int, on_signal, SIGINT);
+    }
+    if (error == 0) {
+        error = uv_signal_start(&app->on_hup, on_hangup, SIGHUP);
     }
     if (error == 0) {
         app->pulse_due_us = tg_now_us() + PULSE_MS * 1000;

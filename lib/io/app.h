@@ -48,6 +48,9 @@ struct tg_app_spec {
  * --healthcheck. */
 int tg_app_main(int argc, char **argv, const struct tg_app_spec *spec);
 
+/* Called on SIGHUP: reads its key files anew; on an error keeps what it has. At most 4. */
+TG_MUST_CHECK int tg_app_on_reload(struct tg_app *app, int (*reload)(void *context), void *context);
+
 uv_loop_t *tg_app_loop(struct tg_app *app);
 struct tg_bus *tg_app_bus(struct tg_app *app);
 const char *tg_app_name(const struct tg_app *app);

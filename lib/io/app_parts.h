@@ -17,7 +17,7 @@ struct tg_common_settings {
 
 enum app_phase { APP_STARTING, APP_RUNNING, APP_DRAINING, APP_FLUSHING, APP_STOPPED };
 
-enum { APP_INSTANCE_LENGTH = 32 };
+enum { APP_INSTANCE_LENGTH = 32, APP_RELOADS = 4 };
 
 struct app_timer {
     uv_timer_t handle;
@@ -42,7 +42,12 @@ struct tg_app {
     uint64_t phase_ends_ms; /* loop time: end of the lead, then of the flush */
     uint64_t pulse_due_us;
     uint64_t lag_us; /* the worst since it was asked for */
-    uv_signal_t on_term, on_int;
+    uv_signal_t on_term, on_int, on_hup;
+    struct {
+        int (*reload)(void *context);
+        void *context;
+    } reloads[APP_RELOADS];
+    size_t reload_count;
     uv_timer_t pulse;
     struct app_timer *timers;
 };

@@ -7,7 +7,13 @@
 #include <sodium.h>
 #include <stdio.h>
 
-enum { REOPEN_MS = 1000, FLUSH_MS_MAX = 500, SLOW_MEMORY_US = 5000000, DRAIN_US = 5000 };
+enum {
+    REOPEN_MS = 1000,
+    RENEW_MS = 20,
+    FLUSH_MS_MAX = 500,
+    SLOW_MEMORY_US = 5000000,
+    DRAIN_US = 5000
+};
 
 bool tg_bus_connected(const struct tg_bus *bus)
 {
@@ -479,6 +485,25 @@ static void flush(struct tg_bus *bus)
         }
         natsConnection_ProcessWriteEvent(bus->connection);
     }
+}
+
+void tg_bus_renew(struct tg_bus *bus)
+{
+    struct tg_sign_key key;
+    char name[sizeof(bus->identity) + 8];
+
+    snprintf(name, sizeof(name), "nats-%s", bus->identity);
+    if (bus->keys == NULL || bus->freeing || tg_keys_nkey(bus->keys, name, &key) != 0) {
+        return;
+    }
+    if (bus->connection != NULL &&
+        memcmp(key.public_key, bus->nkey.public_key, sizeof(key.public_key)) != 0) {
+        flush(bus);
+        forget_connection(bus);
+        bus_look(bus);
+        uv_timer_start(&bus->reopen, on_reopen, RENEW_MS, 0);
+    }
+    sodium_memzero(&key, sizeof(key));
 }
 
 struct tg_bus *tg_bus_free(struct tg_bus *bus)

@@ -49,6 +49,9 @@ TG_MUST_CHECK int tg_bus_open(uv_loop_t *loop, const struct tg_bus_spec *spec,
  * closing ends there. NULL is fine. */
 struct tg_bus *tg_bus_free(struct tg_bus *bus);
 bool tg_bus_connected(const struct tg_bus *bus);
+/* Its key file was replaced: connects anew with it, and what is outstanding becomes unknown.
+ * Nothing where the key is the same. */
+void tg_bus_renew(struct tg_bus *bus);
 /* Connected, no pending limit was reached in the last 5 s, and nothing was refused for want of a
  * permission on this connection: what readiness asks. */
 bool tg_bus_healthy(const struct tg_bus *bus);

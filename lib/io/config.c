@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { VARIABLE_BYTES = 128, VALUE_BYTES = 1024, SHOWN_BYTES = 80 };
@@ -18,7 +19,8 @@ enum { VARIABLE_BYTES = 128, VALUE_BYTES = 1024, SHOWN_BYTES = 80 };
 /* One value on its way in: where it came from, for the sentence when it is refused. */
 struct input {
     char variable[VARIABLE_BYTES];
-    const char *value; /* NULL: not set anywhere */
+    const char *value;          /* NULL: not set anywhere */
+    char text[VALUE_BYTES + 2]; /* the value, where it came from a file */
 };
 
 /* Environment names: upper case, '-' as '_'. */
@@ -42,20 +44,28 @@ static void variable_name(const char *daemon, const char *name, char out_variabl
     shout(out_variable);
 }
 
-static struct input look_up(const char *daemon, const char *name)
+/* VARIABLE or VARIABLE_FILE. */
+static void look_in(const char *daemon, const char *name, struct input *input,
+                    const char **out_file)
 {
-    struct input input;
-    variable_name(daemon, name, input.variable);
-    input.value = getenv(input.variable);
-    if (input.value == NULL) {
-        char shared[VARIABLE_BYTES];
-        variable_name(NULL, name, shared);
-        input.value = getenv(shared);
-        if (input.value != NULL) {
-            memcpy(input.variable, shared, sizeof(shared));
+    char file[VARIABLE_BYTES + sizeof("_FILE")];
+    variable_name(daemon, name, input->variable);
+    (void)snprintf(file, sizeof(file), "%s_FILE", input->variable);
+    input->value = getenv(input->variable);
+    *out_file = getenv(file);
+}
+
+static void look_up(const char *daemon, const char *name, struct input *out_input,
+                    const char **out_file)
+{
+    look_in(daemon, name, out_input, out_file);
+    if (out_input->value == NULL && *out_file == NULL) {
+        struct input shared;
+        look_in(NULL, name, &shared, out_file);
+        if (shared.value != NULL || *out_file != NULL) {
+            *out_input = shared;
         }
     }
-    return input;
 }
 
 /* Refuses: name, the value (cut and made printable) and what was expected. */
@@ -65,6 +75,11 @@ static int refuse(FILE *errors, const struct input *input, const char *expected)
         fprintf(errors, "%s is not set; expected %s\n", input->variable, expected);
         return TG_ERR_SETTING;
     }
+    if (input->value == input->text) { /* a secret */
+        fprintf(errors, "%s_FILE: what is in the file is refused; expected %s\n", input->variable,
+                expected);
+        return TG_ERR_SETTING;
+    }
     fprintf(errors, "%s=\"", input->variable);
     for (size_t i = 0; input->value[i] != '\0' && i < SHOWN_BYTES; i++) {
         unsigned char byte = (unsigned char)input->value[i];
@@ -72,6 +87,33 @@ static int refuse(FILE *errors, const struct input *input, const char *expected)
     }
     fprintf(errors, "\" is refused; expected %s\n", expected);
     return TG_ERR_SETTING;
+}
+
+/* The value of VARIABLE_FILE: a secret in a file of one line, which only its owner should read. */
+static int read_file(struct input *input, const char *path, FILE *errors)
+{
+    struct stat status;
+    FILE *file = input->value == NULL ? fopen(path, "re") : NULL;
+    size_t length = file != NULL ? fread(input->text, 1, sizeof(input->text), file) : 0;
+    bool exposed =
+        file != NULL && fstat(fileno(file), &status) == 0 && (status.st_mode & S_IROTH) != 0;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    if (length == 0 || length > VALUE_BYTES || memchr(input->text, '\0', length) != NULL) {
+        fprintf(errors,
+                "%s_FILE=\"%.*s\" is refused; expected a readable file of one line, and no %s "
+                "beside it\n",
+                input->variable, SHOWN_BYTES, path, input->variable);
+        return TG_ERR_SETTING;
+    }
+    if (exposed) {
+        fprintf(errors, "%s_FILE: warning: everybody may read %s; make it mode 0600\n",
+                input->variable, path);
+    }
+    input->text[length - (input->text[length - 1] == '\n' ? 1 : 0)] = '\0';
+    input->value = input->text;
+    return 0;
 }
 
 static int keep_text(const char *value, void *out_member)
@@ -167,8 +209,14 @@ int tg_config_load(const char *daemon, const struct tg_setting *rows, size_t row
 {
     int first_error = 0;
     for (size_t i = 0; i < row_count; i++) {
-        struct input input = look_up(daemon, rows[i].name);
-        int error = load_row(&rows[i], &input, (char *)out_settings + rows[i].offset, errors);
+        struct input input;
+        const char *file = NULL;
+        look_up(daemon, rows[i].name, &input, &file);
+        int error =
+            file != NULL && rows[i].kind == TG_SETTING_TEXT ? read_file(&input, file, errors) : 0;
+        if (error == 0) {
+            error = load_row(&rows[i], &input, (char *)out_settings + rows[i].offset, errors);
+        }
         if (error != 0 && first_error == 0) {
             first_error = error;
         }

@@ -50,7 +50,8 @@ struct tg_setting {
 /* The settings every daemon has (catalog/settings.def). */
 struct tg_common_settings;
 
-/* Fills `out_settings` from TIDEGATE_<DAEMON>_<NAME>, else TIDEGATE_<NAME>, else the default. A
+/* Fills `out_settings` from TIDEGATE_<DAEMON>_<NAME>, else TIDEGATE_<NAME>, else the default. Each
+ * text may come as the name of a file instead, TIDEGATE_..._<NAME>_FILE: secrets do. A
  * variable that is set but empty counts as set. On a bad value prints one line per problem to
  * `errors` and returns TG_ERR_SETTING. Strings live as long as the process. */
 TG_MUST_CHECK int tg_config_load(const char *daemon, const struct tg_setting *rows,

@@ -17,6 +17,8 @@
 #include "lib/pure/pass.h"
 #include "lib/pure/ticket.h"
 
+#include <stdbool.h>
+
 /* Each returns 0 or a negative error and prints one sentence naming the file and the fault to
  * stderr. `folder` borrowed. */
 /* `name` is a file's name: "pass-mac", "reservation", "entrant", "buyer", "service.hash". */
@@ -48,6 +50,16 @@ void tg_keys_service_hash(const char *text, size_t length, uint8_t out_hash[TG_K
  * there); refuses to overwrite: with one of the files there, nothing is written. For tidegatectl
  * and tests. */
 TG_MUST_CHECK int tg_keys_new(const char *folder);
+
+/* The steps of a rotation, of "ticket", "pass", "control-operator", "control-invariant" or a
+ * "nats-IDENTITY": PREPARE makes NAME.next, PROMOTE makes it the present key and the present one
+ * NAME.previous, RETIRE removes that. Between the steps everybody must have read the folder anew.
+ * With `dry_run` nothing is changed and the same faults are told. Each step may be cut off anywhere
+ * and given again. 0, or a negative error after one sentence on stderr. */
+enum tg_keys_step { TG_KEYS_PREPARE, TG_KEYS_PROMOTE, TG_KEYS_RETIRE };
+TG_MUST_CHECK int tg_keys_rotate(const char *folder, const char *name, enum tg_keys_step step,
+                                 bool dry_run);
+bool tg_keys_rotates(const char *name);
 
 /* The secret of a sale's draw: "draw-SALE", read with tg_keys_secret. Refuses to overwrite: a
  * commitment made from it may be published. */

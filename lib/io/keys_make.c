@@ -202,3 +202,137 @@ int tg_keys_draw_new(const char *folder, const char *sale, uint8_t out_secret[TG
     tg_random(out_secret, TG_KEY_BYTES);
     return write_key(folder, name, "", out_secret, out_secret);
 }
+
+/* ---- rotation ---- */
+
+static const char *const parts[] = {"", ".pub"};
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+/* The row of a name that rotates: "ticket" is "ticket.current" there. -1: no such. */
+static int made_index(const char *name)
+{
+    size_t length = strlen(name);
+    for (int i = 0; i < MADE_COUNT; i++) {
+        bool rotates = made[i].kind != MADE_SECRET && made[i].kind != MADE_SERVICE;
+        if (rotates && strncmp(made[i].name, name, length) == 0 &&
+            (made[i].name[length] == '\0' || strcmp(made[i].name + length, ".current") == 0)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+bool tg_keys_rotates(const char *name)
+{
+    return made_index(name) >= 0;
+}
+
+static bool is_there(const char *folder, const char *name, const char *age, const char *part,
+                     char out_path[PATH_MAX])
+{
+    char ending[32];
+    (void)snprintf(ending, sizeof(ending), "%s%s", age, part);
+    return keys_path(folder, name, ending, out_path) == 0 && access(out_path, F_OK) == 0;
+}
+
+/* A ticket key must not share the first byte of its ID with its neighbours. */
+static int make_next_ring(const char *folder, const char *name, const char *next)
+{
+    struct tg_key_ring ring;
+    char path[PATH_MAX];
+    int error;
+    do {
+        error = make_secret(folder, next, true);
+        if (error != 0) {
+            return error;
+        }
+        error = tg_keys_ring(folder, name, &ring);
+        if (error != 0 && (!is_there(folder, next, "", "", path) || unlink(path) != 0)) {
+            return error;
+        }
+    } while (error == TG_ERR_MALFORMED);
+    sodium_memzero(&ring, sizeof(ring));
+    return error;
+}
+
+static int prepare(const char *folder, const char *name, enum made_kind kind, bool dry_run)
+{
+    char next[64], path[PATH_MAX];
+    if (is_there(folder, name, ".previous", "", path) ||
+        is_there(folder, name, ".next", "", path)) {
+        return keys_complain(path, "is there already: finish that rotation first", -EEXIST);
+    }
+    if (dry_run) {
+        return 0;
+    }
+    (void)snprintf(next, sizeof(next), "%s.next", name);
+    /* Left by a step that was cut off before its secret was there. */
+    if (is_there(folder, name, ".next", ".pub", path) && unlink(path) != 0) {
+        return -errno;
+    }
+    return kind == MADE_RING ? make_next_ring(folder, name, next) : make_one(folder, next, kind);
+}
+
+/* The present key stays in its place until the next takes it, in one step of the file system. */
+static int promote_part(const char *folder, const char *name, const char *part)
+{
+    char current[PATH_MAX], previous[PATH_MAX], next[PATH_MAX];
+    const char *age = keys_current(folder, name, part);
+    if (!is_there(folder, name, ".next", part, next)) {
+        return 0; /* an earlier attempt came as far, or there is no such part */
+    }
+    if (!is_there(folder, name, age, part, current)) {
+        return keys_complain(current, "is missing", -ENOENT);
+    }
+    if (!is_there(folder, name, ".previous", part, previous) && link(current, previous) != 0) {
+        return keys_complain(previous, strerror(errno), -errno);
+    }
+    return rename(next, current) == 0 ? 0 : keys_complain(current, strerror(errno), -errno);
+}
+
+static int promote(const char *folder, const char *name, bool dry_run)
+{
+    char path[PATH_MAX];
+    if (!is_there(folder, name, ".next", "", path)) {
+        return keys_complain(path, "is not there: prepare first", -ENOENT);
+    }
+    /* Public parts first: who signs with a key does so only when all may know it. */
+    for (size_t i = PARTS; i > 0 && !dry_run; i--) {
+        int error = promote_part(folder, name, parts[i - 1]);
+        if (error != 0) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+static int retire(const char *folder, const char *name, bool dry_run)
+{
+    char path[PATH_MAX];
+    if (!is_there(folder, name, ".previous", "", path)) {
+        return keys_complain(path, "is not there: nothing to retire", -ENOENT);
+    }
+    for (size_t i = PARTS; i > 0 && !dry_run; i--) {
+        if (is_there(folder, name, ".previous", parts[i - 1], path) && unlink(path) != 0) {
+            return keys_complain(path, strerror(errno), -errno);
+        }
+    }
+    return 0;
+}
+
+int tg_keys_rotate(const char *folder, const char *name, enum tg_keys_step step, bool dry_run)
+{
+    int row = made_index(name);
+    if (row < 0) {
+        return keys_complain(name, "is no key that rotates", -EINVAL);
+    }
+    switch (step) {
+    case TG_KEYS_PREPARE:
+        return prepare(folder, name, made[row].kind, dry_run);
+    case TG_KEYS_PROMOTE:
+        return promote(folder, name, dry_run);
+    case TG_KEYS_RETIRE:
+        return retire(folder, name, dry_run);
+    }
+    return -EINVAL;
+}

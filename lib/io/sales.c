@@ -89,6 +89,26 @@ static int begin_listening(struct tg_sales *sales)
     return tg_app_every(sales->app, FETCH_EVERY_MS, on_second, sales);
 }
 
+static int read_ring(const char *folder, const char *name, struct tg_verify_key out_keys[3])
+{
+    size_t count = 0;
+    int error = tg_keys_verify(folder, name, out_keys, &count);
+
+    for (size_t i = count; error == 0 && i < 3; i++) {
+        out_keys[i] = out_keys[0];
+    }
+    return error;
+}
+
+static int read_keys(void *context)
+{
+    struct tg_sales *sales = context;
+    const char *folder = sales->spec.keys_folder;
+    int error = read_ring(folder, "control-operator", sales->operator_keys);
+
+    return error != 0 ? error : read_ring(folder, "control-invariant", sales->invariant_keys);
+}
+
 int tg_sales_open(struct tg_app *app, const struct tg_sales_spec *spec, struct tg_sales **out_sales)
 {
     struct tg_sales *sales = calloc(1, sizeof(*sales));
@@ -102,10 +122,10 @@ int tg_sales_open(struct tg_app *app, const struct tg_sales_spec *spec, struct t
     sales->entries = calloc(TG_MAX_SALES, sizeof(*sales->entries));
     error = sales->entries == NULL ? -ENOMEM : 0;
     if (error == 0) {
-        error = tg_keys_public(spec->keys_folder, "control-operator", &sales->operator_key);
+        error = read_keys(sales);
     }
     if (error == 0) {
-        error = tg_keys_public(spec->keys_folder, "control-invariant", &sales->invariant_key);
+        error = tg_app_on_reload(app, read_keys, sales);
     }
     if (error == 0) {
         error = begin_listening(sales);

@@ -245,8 +245,12 @@ static void on_control(void *context, struct tg_bus_incoming *take_incoming)
     const Tidegate__V1__SignedCommand *message =
         (const Tidegate__V1__SignedCommand *)tg_bus_body(take_incoming);
     Tidegate__V1__Command *command = NULL;
-    int error = tg_command_verify(&sales->operator_key, &sales->invariant_key, message,
+    int error = TG_ERR_FORGED;
+
+    for (size_t i = 0; i < 3 && error == TG_ERR_FORGED; i++) {
+        error = tg_command_verify(&sales->operator_keys[i], &sales->invariant_keys[i], message,
                                   tg_bus_sale(take_incoming), tg_now_wall(), &command);
+    }
 
     if (error != 0) {
         refuse(sales, take_incoming, error);

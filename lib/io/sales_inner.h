@@ -22,7 +22,8 @@ struct sales_entry {
 struct tg_sales {
     struct tg_app *app;
     struct tg_sales_spec spec;
-    struct tg_verify_key operator_key, invariant_key;
+    /* Present, previous and next; where one is missing the present one again. */
+    struct tg_verify_key operator_keys[3], invariant_keys[3];
     struct sales_entry *entries; /* TG_MAX_SALES; never moved */
     size_t entry_count;
     struct sales_entry *listed[TG_MAX_SALES]; /* in the order they became known */

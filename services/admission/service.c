@@ -211,8 +211,9 @@ static struct admission_goals goals_of(const struct admission_settings *settings
                                     .ramp_ms = settings->ramp_ms};
 }
 
-static int read_keys(struct admission_service *service)
+static int read_keys(void *context)
 {
+    struct admission_service *service = context;
     int error = tg_keys_ring(service->settings.keys, "ticket", &service->keys.tickets);
     if (error == 0) {
         error = tg_keys_sign(service->settings.keys, "pass", &service->keys.sign);
@@ -241,6 +242,9 @@ int admission_service_start(struct tg_app *app, void *context)
                                        .context = service};
     service->goals = goals_of(&service->settings);
     int error = read_keys(service);
+    if (error == 0) {
+        error = tg_app_on_reload(app, read_keys, service);
+    }
     if (error == 0) {
         error = tg_brains_start(&service->brains, app, &spec, subjects,
                                 sizeof subjects / sizeof subjects[0]);

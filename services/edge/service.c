@@ -187,8 +187,9 @@ static int read_buyer_key(struct edge *edge)
     return error;
 }
 
-static int read_keys(struct edge *edge)
+static int read_keys(void *context)
 {
+    struct edge *edge = context;
     const char *folder = edge->settings.keys;
     int error = tg_keys_ring(folder, "ticket", &edge->tickets);
     edge->tickets.subkeys = &edge->subkeys;
@@ -273,7 +274,10 @@ int edge_start(struct tg_app *app, void *context)
 {
     struct edge *edge = context;
     edge->app = app;
-    int error = hear(edge);
+    int error = tg_app_on_reload(app, read_keys, edge);
+    if (error == 0) {
+        error = hear(edge);
+    }
     if (error == 0) {
         error = listen_public(edge);
     }

@@ -75,6 +75,12 @@ static int open_stores(struct invariant *invariant, const struct invariant_setti
     return error != 0 ? error : tg_pg_open(loop, &pg, &invariant->pg);
 }
 
+static int read_key(void *context)
+{
+    struct invariant *invariant = context;
+    return tg_keys_sign(invariant->keys_folder, "control-invariant", &invariant->key);
+}
+
 int invariant_open(struct tg_app *app, const struct invariant_settings *settings,
                    struct invariant **out_invariant)
 {
@@ -84,7 +90,11 @@ int invariant_open(struct tg_app *app, const struct invariant_settings *settings
     }
     invariant->app = app;
     tg_random(invariant->tag_key, sizeof invariant->tag_key);
-    int error = tg_keys_sign(settings->keys, "control-invariant", &invariant->key);
+    invariant->keys_folder = settings->keys;
+    int error = read_key(invariant);
+    if (error == 0) {
+        error = tg_app_on_reload(app, read_key, invariant);
+    }
     if (error == 0) {
         error = open_stores(invariant, settings);
     }

@@ -68,6 +68,7 @@ struct invariant {
     struct tg_sales *sales;
     struct tg_kv *kv;
     struct tg_pg *pg;
+    const char *keys_folder;
     struct tg_sign_key key;
     uint8_t tag_key[INVARIANT_TAG_KEY_BYTES];
     bool draining;

@@ -28,7 +28,8 @@ struct redis_store {
     struct slot slots[TG_MAX_GATE_IN_FLIGHT];
     uint32_t free_slots[TG_MAX_GATE_IN_FLIGHT];
     uint32_t free_count;
-    bool checking;
+    bool checking, asking;    /* what it is, what we may */
+    const char *rights;       /* "" while that is not known */
     struct tg_kv_server seen; /* as last looked at; of the present connection */
     uint64_t calls;
     struct reserve_word words[RESERVE_WORDS_MAX];
@@ -169,8 +170,9 @@ static void configuration(const struct reserve_store *port, char *out_text, size
     const struct tg_kv_server *server = server_of(port);
     if (server != NULL) {
         (void)snprintf(out_text, capacity,
-                       "redis_version %s\nmaxmemory_policy %s\nappend_only %s\n", server->version,
-                       server->policy, server->append_only ? "on" : "off");
+                       "redis_version %s\nmaxmemory_policy %s\nappend_only %s\n%s", server->version,
+                       server->policy, server->append_only ? "on" : "off",
+                       ((const struct redis_store *)port)->rights);
     }
 }
 
@@ -200,6 +202,26 @@ static void check(struct reserve_store *port)
     }
 }
 
+static void on_tried(void *context, uint64_t token, int status, const redisReply *reply)
+{
+    struct redis_store *store = context;
+    store->asking = false;
+    if (status == 0) {
+        bool refused = reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM", 6) == 0;
+        store->rights = refused ? "redis_rights least\n" : "redis_rights to configure\n";
+    }
+}
+
+/* Whether we may do what we never do. */
+static void try_rights(struct redis_store *store)
+{
+    static const char *const words[] = {"CONFIG", "GET", "maxmemory-policy"};
+    store->rights = "";
+    if (!store->asking) {
+        store->asking = tg_kv_command(store->kv, 3, words, NULL, on_tried, store, 0) == 0;
+    }
+}
+
 static void connection_changed(void *context, const struct tg_kv_server *server)
 {
     struct redis_store *store = context;
@@ -209,6 +231,9 @@ static void connection_changed(void *context, const struct tg_kv_server *server)
     if (server != NULL && !server->primary) {
         tg_kv_reconnect(
             store->kv); /* a replica: look again until it, or the name, is the primary */
+    }
+    if (usable) {
+        try_rights(store);
     }
     store->on_change(store->context, usable);
 }
@@ -245,13 +270,15 @@ int reserve_store_redis_open(uv_loop_t *loop, const char *url,
         return TG_ERR_FULL;
     }
     prepare(store);
+    store->rights = "";
     store->port =
         (struct reserve_store){run, run_id, replication_id, noeviction, configuration, check};
     store->on_change = on_change;
     store->context = context;
     const struct tg_kv_spec spec = {.url = url,
                                     .command_ms = TG_MAX_GATE_COMMAND_MS,
-                                    .in_flight_max = TG_MAX_GATE_IN_FLIGHT + 1, /* and the check */
+                                    .in_flight_max =
+                                        TG_MAX_GATE_IN_FLIGHT + 2, /* and the two checks */
                                     .on_change = connection_changed,
                                     .context = store};
     int error = tg_kv_open(loop, &spec, &store->kv);

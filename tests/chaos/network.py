@@ -121,14 +121,22 @@ class Island:
         run("ip", "link", "del", f"{self.name}n")
         run("ip", "netns", "del", self.name)
 
+    def files(self, daemon):
+        """The daemon's stores as they are seen from the island."""
+        found = self.stack.addresses_of(daemon, f"{self.near}:{self.relays['redis'].port}",
+                                        f"host={self.near} port={self.relays['postgres'].port} dbname=tidegate")
+        named = {}
+        for variable, address in found.items():
+            named[f"{variable}_FILE"] = f"{self.stack.run}/keys/{variable.lower()}-{self.name}"
+            self.stack.write_secret(named[f"{variable}_FILE"], address)
+        return named
+
     def move(self, daemon):
         """Starts a daemon again, on the island."""
         self.stack.kill(daemon)
         self.stack.env[f"TIDEGATE_{daemon.upper()}_ADMIN_HOST"] = self.far
         self.stack.start_daemon(daemon, through=("ip", "netns", "exec", self.name), env={
-            "TIDEGATE_NATS_URL": f"nats://{self.near}:{self.relays['nats'].port}",
-            "TIDEGATE_REDIS_URL": f"redis://{self.near}:{self.relays['redis'].port}",
-            "TIDEGATE_POSTGRES_URL": f"host={self.near} port={self.relays['postgres'].port} dbname=tidegate user=tidegate"})
+            "TIDEGATE_NATS_URL": f"nats://{self.near}:{self.relays['nats'].port}", **self.files(daemon)})
         self.moved = daemon
 
     def cut(self):

@@ -55,11 +55,11 @@ def role_setting(shop, setting):
         shop.stack.psql(statement)
         shop.stack.kill("ledger")
         shop.stack.start_daemon("ledger")
-    restart(f"ALTER ROLE tidegate SET {setting}")
+    restart(f"ALTER ROLE tidegate_ledger SET {setting}")
     try:
         yield
     finally:
-        restart("ALTER ROLE tidegate RESET ALL")
+        restart("ALTER ROLE tidegate_ledger SET synchronous_commit = 'on'")
 
 
 def armed(shop, sale):

@@ -129,13 +129,10 @@ def test_a_redis_that_became_a_replica_is_an_incident(own_shop):
 def test_the_checker_needs_to_read_only(own_shop):
     """Credentials that cannot write either store are enough, for rounds, alarms and the export of the log."""
     shop = own_shop
-    shop.redis.execute_command("ACL", "SETUSER", "checker", "on", ">secret", "resetkeys", "%R~tg:*", "-@all", "+@read", "+info",
-                               "+time", "+eval_ro", "+ping")
-    shop.stack.kill("invariant")
-    port = shop.stack.env["TIDEGATE_REDIS_URL"].rsplit(":", 1)[1]
-    shop.stack.start_daemon("invariant", env={
-        "TIDEGATE_INVARIANT_REDIS_URL": f"redis://checker:secret@127.0.0.1:{port}",
-        "TIDEGATE_INVARIANT_POSTGRES_URL": shop.stack.env["TIDEGATE_LEDGER_URL"].replace("user=tidegate", "user=tidegate_invariant")})
+    with open(shop.stack.env["TIDEGATE_INVARIANT_REDIS_URL_FILE"], encoding="ascii") as handle:
+        assert "//audit:" in handle.read()
+    with open(shop.stack.env["TIDEGATE_INVARIANT_POSTGRES_URL_FILE"], encoding="ascii") as handle:
+        assert "user=tidegate_invariant" in handle.read()
     sale = shop.sale(units=5)
     reservation = shop.win(sale)[3].json["reservationId"]
     clean_rounds(shop, sale, 2)

@@ -129,7 +129,7 @@ class PooledStack(Stack):
                          f"listen_port=6432\nunix_socket_dir={folder}\nauth_type=trust\nauth_file={folder}/users\n"
                          f"pool_mode=transaction\ndefault_pool_size=4\nlogfile={folder}/log\n")
         with open(f"{folder}/users", "w", encoding="ascii") as handle:
-            handle.write('"tidegate" ""\n')
+            handle.write('"tidegate" ""\n"tidegate_ledger" ""\n"tidegate_invariant" ""\n')
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{folder}/.s.PGSQL.6432")
         self.spawn("pooler", [*self.as_postgres, shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin"), f"{folder}/ini"],

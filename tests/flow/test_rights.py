@@ -2,16 +2,18 @@
 """Who may say and hear what on the bus: every identity on every subject, against a real NATS with the configuration that
 `tidegatectl keys nats` writes. What is allowed is worked out here a second time, from the same rows."""
 import base64
+import contextlib
 import json
 import os
 import re
 import shutil
 import socket
 import tempfile
-from contextlib import contextmanager
 
 import nacl.signing
+import psycopg2
 import pytest
+import redis
 from conftest import BUILD, ROOT
 from shop import eventually
 from stack import Stack
@@ -195,7 +197,7 @@ def test_a_request_is_answered_once_and_by_who_heard_it(seat):
     assert [body for _, _, body in edge.messages] == [b"yours"]
 
 
-@contextmanager
+@contextlib.contextmanager
 def daemon(bus, name, **env):
     """A daemon that is not expected to become ready; said() is why it is not."""
     bus.start_daemon(name, env={**env}, ready=False)
@@ -228,3 +230,76 @@ def test_a_daemon_without_its_key_says_so(bus, tmp_path):
         assert done.returncode == 69 and "nats-operator" in done.stderr
     finally:
         bus.env["TIDEGATE_NATS_KEYS"] = before
+
+
+# -- stores --------------------------------------------------------------------------------------------------------------
+
+# What a user of the gate must not do, key and command; the third is a key of somebody else.
+FORBIDDEN_TO_BOTH = (("FLUSHALL",), ("CONFIG", "GET", "*"), ("CONFIG", "SET", "maxmemory", "1"), ("SAVE",), ("SHUTDOWN",), ("KEYS", "*"),
+                     ("ACL", "LIST"), ("DEL", "tg:{x.0}:1:ctl"), ("RENAME", "tg:{x.0}:1:ctl", "tg:{x.0}:2:ctl"),
+                     ("EXPIRE", "tg:{x.0}:1:ctl", "1"), ("REPLICAOF", "NO", "ONE"), ("SCRIPT", "FLUSH"),
+                     ("MONITOR",), ("CLIENT", "LIST"), ("HGET", "other", "x"), ("SUBSCRIBE", "x"), ("FUNCTION", "FLUSH"))
+WRITES = (("HSET", "tg:{x.0}:1:ctl", "a", "1"), ("SETBIT", "tg:{x.0}:1:free:0", "1", "1"), ("XADD", "tg:{x.0}:1:log", "*", "a", "1"),
+          ("EVAL", "return redis.call('HSET', KEYS[1], 'a', '1')", "1", "tg:{x.0}:1:ctl"))
+
+
+def as_user(stack, user):
+    password = stack.redis_users.get(user)
+    return redis.Redis(port=int(stack.env["TIDEGATE_REDIS_PORT"]), username=user if password else None, password=password)
+
+
+def refused(client, words):
+    try:
+        client.execute_command(*words)
+    except redis.exceptions.ResponseError as fault:  # NoPermissionError is one
+        return "permissions" in str(fault) or "NOPERM" in str(fault)
+    except redis.exceptions.AuthenticationError:
+        return True
+    return False
+
+
+def test_each_user_of_the_gate_is_refused_everything_else(shop):
+    sale = shop.sale(units=2)
+    shop.win(sale)  # gate and audit can do their work: it was held, recorded and proved
+    for user in ("gate", "audit"):
+        allowed = [words for words in FORBIDDEN_TO_BOTH if not refused(as_user(shop.stack, user), words)]
+        assert not allowed, f"{user} may {allowed}"
+    assert [words for words in WRITES if not refused(as_user(shop.stack, "audit"), words)] == []
+    assert refused(as_user(shop.stack, "gate"), WRITES[-1])  # only scripts that were loaded
+    assert refused(as_user(shop.stack, "nobody"), ("PING",)) and refused(as_user(shop.stack, "nobody"), ("HGET", shop.gate_key(sale, "ctl"), "x"))
+
+
+def test_each_role_of_the_ledger_is_refused_everything_else(shop):
+    forbidden = ["DELETE FROM tidegate.reservations", "TRUNCATE tidegate.holdings", "UPDATE tidegate.gate_log SET kind = 'x'",
+                 "DELETE FROM tidegate.control_log", "DROP INDEX tidegate.holdings_one_owner", "CREATE TABLE tidegate.mine (a int)",
+                 "ALTER TABLE tidegate.holdings DROP CONSTRAINT holdings_pkey", "CREATE ROLE mine", "UPDATE tidegate.sale_items SET units = 1",
+                 "ALTER SYSTEM SET fsync = off", "COPY (SELECT 1) TO PROGRAM 'true'"]
+    writes = ["UPDATE tidegate.reservations SET state = 'confirmed'", "INSERT INTO tidegate.checks DEFAULT VALUES",
+              "SELECT tidegate.outbox_published('{1}')"]
+    url = shop.stack.env["TIDEGATE_LEDGER_URL"]
+    for role, statements in (("tidegate_ledger", forbidden), ("tidegate_invariant", forbidden + writes)):
+        for statement in statements:
+            with contextlib.closing(psycopg2.connect(url.replace("user=tidegate", f"user={role}"))) as connection, \
+                    connection.cursor() as cursor:
+                connection.set_session(readonly=False, autocommit=True)
+                with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                    cursor.execute(statement)
+
+
+def test_doctor_proves_it_and_names_what_is_too_much(shop):
+    def said():
+        return {(row["source"], row["name"]): (row["value"], row["met"]) for row in json.loads(shop.stack.ctl("-o", "json", "doctor", check=False).stdout)}
+    eventually(lambda: said().get(("reserve", "redis_rights")) == ("least", True), 15, "the gate's user has least rights")
+    facts = said()
+    assert facts[("ledger", "postgres_rights")] == ("least", True) and facts[("ledger", "postgres_tls")] == ("local", True)
+    assert facts[("nats", "anonymous")] == ("no", True) and facts[("nats", "tls")] == ("local", True)
+    as_user(shop.stack, "admin").execute_command("ACL", "SETUSER", "gate", "+config|get")
+    shop.stack.psql("GRANT DELETE ON tidegate.reservations TO tidegate_ledger")
+    try:
+        shop.stack.kill("reserve")
+        shop.stack.start_daemon("reserve")
+        eventually(lambda: said().get(("reserve", "redis_rights")) == ("to configure", False), 15, "doctor names the gate's user")
+        eventually(lambda: said().get(("ledger", "postgres_rights")) == ("to delete", False), 15, "doctor names the ledger's role")
+    finally:
+        shop.stack.psql("REVOKE DELETE ON tidegate.reservations FROM tidegate_ledger")
+        as_user(shop.stack, "admin").execute_command("ACL", "SETUSER", "gate", "-config|get")

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -34,8 +36,8 @@ static char said[4096];
 
 static void forget(void)
 {
-    static const char *const names[] = {"REDIS_URL", "SHOP",      "NOTE",
-                                        "KEYS",      "IN_FLIGHT", "RESEND_EVERY"};
+    static const char *const names[] = {"REDIS_URL", "SHOP",         "NOTE",          "KEYS",
+                                        "IN_FLIGHT", "RESEND_EVERY", "REDIS_URL_FILE"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char variable[64];
         snprintf(variable, sizeof(variable), "TIDEGATE_%s", names[i]);
@@ -209,6 +211,64 @@ static void printing_shows_values_but_no_passwords(void **state)
     free_texts(&settings);
 }
 
+static void write_secret(const char *path, const char *text, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void a_text_may_come_as_a_file(void **state)
+{
+    struct sample_settings settings = {0};
+    char path[] = "/tmp/tidegate-secret-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    forget();
+    said[0] = '\0';
+    setenv("TIDEGATE_SHOP", "shop", 1);
+    setenv("TIDEGATE_REDIS_URL", "redis://shared", 1);
+    setenv("TIDEGATE_SAMPLE_REDIS_URL_FILE", path, 1);
+    write_secret(path, "redis://me:hunter2@10.0.0.1\n", 0600);
+    assert_int_equal(load(&settings), 0); /* its own name goes before the shared one */
+    assert_string_equal(settings.redis_url, "redis://me:hunter2@10.0.0.1");
+    assert_string_equal(said, "");
+    free_texts(&settings);
+    settings = (struct sample_settings){0};
+
+    write_secret(path, "redis://me:hunter2@10.0.0.1\n", 0644);
+    assert_int_equal(load(&settings), 0);
+    assert_non_null(strstr(said, "TIDEGATE_SAMPLE_REDIS_URL_FILE: warning: everybody may read"));
+    free_texts(&settings);
+    settings = (struct sample_settings){0};
+
+    write_secret(path, "hunter2\nhunter2\n", 0600);
+    assert_int_equal(load(&settings), TG_ERR_SETTING); /* refused, but not shown */
+    assert_non_null(strstr(said, "TIDEGATE_SAMPLE_REDIS_URL_FILE"));
+    assert_null(strstr(said, "hunter2"));
+    free_texts(&settings);
+    settings = (struct sample_settings){0};
+
+    write_secret(path, "", 0600);
+    assert_int_equal(load(&settings), TG_ERR_SETTING);
+    free_texts(&settings);
+    settings = (struct sample_settings){0};
+    write_secret(path, "redis://me", 0600);
+    setenv("TIDEGATE_SAMPLE_REDIS_URL", "redis://other", 1);
+    assert_int_equal(load(&settings), TG_ERR_SETTING); /* which one is meant? */
+    free_texts(&settings);
+    settings = (struct sample_settings){0};
+    unlink(path);
+    unsetenv("TIDEGATE_SAMPLE_REDIS_URL");
+    assert_int_equal(load(&settings), TG_ERR_SETTING);
+    free_texts(&settings);
+    settings = (struct sample_settings){0};
+    forget();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +279,7 @@ int main(void)
         cmocka_unit_test(bad_texts_are_refused),
         cmocka_unit_test(a_missing_required_setting_is_named),
         cmocka_unit_test(every_problem_is_told_at_once),
+        cmocka_unit_test(a_text_may_come_as_a_file),
         cmocka_unit_test(printing_shows_values_but_no_passwords),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

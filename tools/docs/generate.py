@@ -322,7 +322,7 @@ Everything a peer can make grow.
 ## Settings
 
 Environment variables. A daemon's own name comes first: `TIDEGATE_EDGE_NATS_URL` before `TIDEGATE_NATS_URL`; the same holds for the settings below
-(`TIDEGATE_KEYS` serves every daemon). `--help` prints them, `--check-config` judges them; a bad one ends the daemon with exit code 78.
+(`TIDEGATE_KEYS` serves every daemon). Every text may come as a file of one line: `TIDEGATE_RESERVE_REDIS_URL_FILE`; what holds a password should. `--help` prints them, `--check-config` judges them; a bad one ends the daemon with exit code 78.
 
 {settings_tables()}
 """

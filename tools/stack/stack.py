@@ -8,6 +8,7 @@ import http.client
 import os
 import pwd
 import random
+import secrets
 import shutil
 import signal
 import socket
@@ -136,6 +137,7 @@ class Stack:
         self.bin = os.path.join(build or os.path.join(ROOT, "build", "release"), "bin")
         self.quiet = quiet
         self.processes = {}
+        self.redis_users = {}
         self.env = {"TIDEGATE_RUN": self.run, "TIDEGATE_LOGS": f"{self.run}/log", "TIDEGATE_KEYS": f"{self.run}/keys"}
         self.as_postgres = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         for name in ("log", "pids", "nats", "redis", "postgres"):
@@ -210,23 +212,66 @@ class Stack:
         port = self.env.setdefault("TIDEGATE_NATS_PORT", str(free_port()))
         self.env["TIDEGATE_NATS_URL"] = f"nats://127.0.0.1:{port}"
         own = f"{self.run}/nats.conf"
-        self.spawn("nats", ["nats-server", "-c", own if os.path.exists(own) else f"{LOCAL}/nats.conf", "-a", "127.0.0.1", "-p", port,
-                            "-sd", f"{self.run}/nats"])
+        where = ["-c", own] if os.path.exists(own) else ["-c", f"{LOCAL}/nats.conf", "-sd", f"{self.run}/nats"]
+        self.spawn("nats", ["nats-server", *where, "-a", "127.0.0.1", "-p", port])
         self.wait_port("nats", int(port))
 
     def guard_nats(self):
-        """From the next start on NATS knows every identity by its NKey, allows it what the catalogue says, and nobody else."""
+        """From its next start on NATS (which reloads only what is in its file: the store folder is there too) knows every identity by its NKey, allows it what the catalogue says, and nobody else."""
         with open(f"{LOCAL}/nats.conf", encoding="utf-8") as handle:
-            common = handle.read()
+            common = handle.read().replace("jetstream {", f'jetstream {{\n  store_dir: "{self.run}/nats"', 1)
         with open(f"{self.run}/nats.conf", "w", encoding="utf-8") as handle:
-            handle.write(common + self.ctl("keys", "nats", f"{self.run}/keys").stdout)
+            handle.write(f"{common}include accounts.conf\n")
+        with open(f"{self.run}/accounts.conf", "w", encoding="utf-8") as handle:
+            handle.write(self.ctl("keys", "nats", f"{self.run}/keys").stdout)
         self.env["TIDEGATE_NATS_KEYS"] = f"{self.run}/keys"
 
     def start_redis(self):
         port = self.env.setdefault("TIDEGATE_REDIS_PORT", str(free_port()))
-        self.env["TIDEGATE_REDIS_URL"] = f"redis://127.0.0.1:{port}"
-        self.spawn("redis", ["redis-server", f"{LOCAL}/redis.conf", "--port", port, "--dir", f"{self.run}/redis"])
+        own = f"{self.run}/redis.conf"
+        if not os.path.exists(own):
+            self.make_redis_users(own)
+        self.env["TIDEGATE_REDIS_URL"] = f"redis://admin:{self.redis_users['admin']}@127.0.0.1:{port}"
+        self.spawn("redis", ["redis-server", own, "--port", port, "--dir", f"{self.run}/redis"])
         self.wait_port("redis", int(port))
+
+    def make_redis_users(self, path):
+        """Redis's configuration with passwords nobody chose."""
+        text = ""
+        for name in ("redis.conf", "redis-users.conf"):
+            with open(f"{LOCAL}/{name}", encoding="utf-8") as handle:
+                text += handle.read()
+        for user in ("gate", "audit", "admin"):
+            self.redis_users[user] = secrets.token_hex(16)
+            text = text.replace(f"{user.upper()}_PASSWORD", self.redis_users[user])
+        self.write_secret(path, text)
+
+    @staticmethod
+    def write_secret(path, text):
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as handle:
+            handle.write(text)
+
+    def addresses_of(self, daemon, redis, postgres):
+        """Where a daemon finds its stores, and as whom: {variable: address}. `redis` is host:port, `postgres` all but the user."""
+        users = {"reserve": {"REDIS": "gate"}, "invariant": {"REDIS": "audit", "POSTGRES": "tidegate_invariant"},
+                 "ledger": {"POSTGRES": "tidegate_ledger"}}.get(daemon, {})
+        found = {}
+        for store, user in users.items():
+            variable = f"TIDEGATE_{daemon.upper()}_{store}_URL"
+            shown = f"{user}:{self.redis_users[user]}@" if user in self.redis_users else ""
+            found[variable] = f"redis://{shown}{redis}" if store == "REDIS" else f"{postgres} user={user}"
+        return found
+
+    def give_addresses(self):
+        """Each daemon its stores as its own user; in files, since passwords are in them."""
+        redis = self.env["TIDEGATE_REDIS_URL"].removeprefix("redis://").rsplit("@", 1)[-1]
+        postgres = self.env["TIDEGATE_POSTGRES_URL"].replace(" user=tidegate", "")
+        self.env["TIDEGATE_LEDGER_MIGRATE_URL"] = self.env["TIDEGATE_LEDGER_URL"]
+        for daemon in DAEMONS:
+            for variable, address in self.addresses_of(daemon, redis, postgres).items():
+                path = f"{self.run}/keys/{variable.lower()}"
+                self.write_secret(path, address)
+                self.env[f"{variable}_FILE"] = path
 
     def start_postgres(self):
         home, sockets = f"{self.run}/postgres/data", f"{self.run}/postgres/socket"
@@ -349,6 +394,7 @@ class Stack:
                 start()
                 self.say(f"  {server:<12} ready")
             self.migrate()
+            self.give_addresses()
             for daemon in daemons:
                 self.start_daemon(daemon, ready=False)
             for daemon in daemons:

@@ -67,6 +67,8 @@ static const struct argp_option rebuild_options[] = {
     {0}};
 static const struct argp_option beacon_options[] = {
     {"dry-run", KEY_DRY_RUN, NULL, 0, "Say what would happen, change nothing", 0}, {0}};
+static const struct argp_option rotate_options[] = {
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "Say whether it can be done, change nothing", 0}, {0}};
 static const struct argp_option verify_options[] = {
     {"entrant", KEY_ENTRANT, "NAME", 0, "Tell this entrant's rank", 0},
     {"order", KEY_ORDER, "FILE", 0, "Write the whole order, RANK ENTRANT a line", 0},
@@ -140,6 +142,12 @@ static const struct command {
      "Make every key of a deployment in a new folder"},
     {"keys nats", "FOLDER", 1, 1, no_options, ctl_keys_nats,
      "Write the accounts and rights of all identities as NATS's configuration"},
+    {"keys prepare", "NAME", 1, 1, rotate_options, ctl_keys_prepare,
+     "Rotate a key, step 1: make the next one; docs/operations/keys.md"},
+    {"keys promote", "NAME", 1, 1, rotate_options, ctl_keys_promote,
+     "Step 2: the next one becomes the present one"},
+    {"keys retire", "NAME", 1, 1, rotate_options, ctl_keys_retire,
+     "Step 3: the previous one is forgotten"},
     {"token buyer", "ID", 1, 1, life_options, ctl_token_buyer,
      "Issue a buyer's token, for demos and tests"},
     {"completion", "bash|zsh|fish", 1, 1, no_options, ctl_completion,

@@ -57,7 +57,7 @@ ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebu
 ctl_run ctl_doctor, ctl_arm, ctl_warm;
 ctl_run ctl_incident_report;
 ctl_run ctl_draw_new, ctl_draw_beacon, ctl_draw_verify;
-ctl_run ctl_keys_new, ctl_keys_nats;
+ctl_run ctl_keys_new, ctl_keys_nats, ctl_keys_prepare, ctl_keys_promote, ctl_keys_retire;
 ctl_run ctl_watch, ctl_token_buyer, ctl_trace;
 
 /* The whole program. Returns the exit code. */

@@ -115,12 +115,21 @@ static bool anonymous(const struct ctl_examination *examination)
     return true;
 }
 
+static const char *transport(const char *url)
+{
+    bool tls = strncmp(url, "tls://", 6) == 0;
+    bool local = strstr(url, "://127.") != NULL || strstr(url, "://localhost") != NULL ||
+                 strstr(url, "://[::1]") != NULL;
+    return tls ? "on" : local ? "local" : "off";
+}
+
 static void look_at_bus(struct ctl_examination *examination)
 {
     struct ctl_patient *patient = admit(examination, "nats", examination->session->server);
     if (patient != NULL) {
         note(patient, "max_payload %" PRId64 "\n", tg_bus_payload_max(examination->session->bus));
         note(patient, "anonymous %s\n", anonymous(examination) ? "yes" : "no");
+        note(patient, "tls %s\n", transport(examination->session->server));
     }
 }
 

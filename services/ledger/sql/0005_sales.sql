@@ -95,6 +95,13 @@ CREATE FUNCTION tidegate.configuration() RETURNS TABLE (name text, value text) L
     SELECT 'connections_left', (current_setting('max_connections')::integer
                                 - (SELECT count(*) FROM pg_stat_activity a WHERE a.backend_type = 'client backend'))::text
     UNION ALL
+    SELECT 'postgres_rights', CASE WHEN current_setting('is_superuser') = 'on' THEN 'of a superuser'
+                                   WHEN has_table_privilege('tidegate.reservations', 'DELETE, TRUNCATE') THEN 'to delete'
+                                   ELSE 'least' END
+    UNION ALL
+    SELECT 'postgres_tls', CASE WHEN s.ssl THEN 'on' WHEN inet_client_addr() IS NULL THEN 'local' ELSE 'off' END
+      FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid()
+    UNION ALL
     SELECT i.name, coalesce((SELECT CASE WHEN x.indisunique AND x.indisvalid AND x.indisready THEN 'valid' ELSE 'invalid' END
                                FROM pg_index x WHERE x.indexrelid = to_regclass('tidegate.' || i.name)
                                 AND x.indrelid = 'tidegate.holdings'::regclass), 'missing')
