@@ -124,6 +124,7 @@ static void on_reopen(uv_timer_t *timer);
 static void note_fault(struct tg_bus *bus, natsStatus s)
 {
     const char *text = nats_GetLastError(NULL);
+    const char *words = text != NULL ? strstr(text, "): ") : NULL; /* behind its "(file:line): " */
 
     if (s == NATS_CONNECTION_AUTH_FAILED) {
         snprintf(bus->fault, sizeof(bus->fault),
@@ -133,7 +134,7 @@ static void note_fault(struct tg_bus *bus, natsStatus s)
                  bus->identity);
     } else {
         snprintf(bus->fault, sizeof(bus->fault), "not connected to NATS: %s",
-                 text != NULL && text[0] != '\0' ? text : natsStatus_GetText(s));
+                 words != NULL ? words + 3 : natsStatus_GetText(s));
     }
 }
 

@@ -151,6 +151,11 @@ bool tg_pg_connected(const struct tg_pg *pg)
     return false;
 }
 
+const char *tg_pg_fault(const struct tg_pg *pg)
+{
+    return pg->links[0].fault[0] != '\0' ? pg->links[0].fault : "PostgreSQL not connected";
+}
+
 size_t tg_pg_in_progress(const struct tg_pg *pg)
 {
     size_t count = pg->queued;

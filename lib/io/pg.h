@@ -27,6 +27,8 @@ TG_MUST_CHECK int tg_pg_open(uv_loop_t *loop, const struct tg_pg_spec *spec, str
 struct tg_pg *tg_pg_free(struct tg_pg *pg);
 /* At least one connection is usable. */
 bool tg_pg_connected(const struct tg_pg *pg);
+/* Why it is not, in libpq's words (no secrets), for people. Valid until the loop goes on. */
+const char *tg_pg_fault(const struct tg_pg *pg);
 size_t tg_pg_in_progress(const struct tg_pg *pg);
 
 /* status 0: `result` is PGRES_TUPLES_OK or COMMAND_OK, borrowed. TG_ERR_STORE: refused, `result`

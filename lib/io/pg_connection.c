@@ -2,6 +2,7 @@
 #include "lib/io/pg_connection.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,8 +76,18 @@ static void stop_poll(struct pg_link *link)
     }
 }
 
+static void note_fault(struct pg_link *link)
+{
+    const char *text = PQerrorMessage(link->connection);
+    if (link->state == PG_LINK_CONNECTING && text[0] != '\0') {
+        (void)snprintf(link->fault, sizeof(link->fault), "PostgreSQL: %.*s",
+                       (int)strcspn(text, "\n"), text);
+    }
+}
+
 static void close_connection(struct pg_link *link)
 {
+    note_fault(link);
     stop_poll(link);
     PQfinish(link->connection);
     link->connection = NULL;
@@ -162,6 +173,7 @@ static void go_on_connecting(struct pg_link *link)
         PQsetNoticeReceiver(link->connection, drop_notice, NULL);
         link->state = PG_LINK_IDLE;
         link->backoff_ms = BACKOFF_FIRST_MS;
+        link->fault[0] = '\0';
         link->on_change(link->context, link);
     }
 }

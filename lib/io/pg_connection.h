@@ -6,6 +6,8 @@
 
 #include "lib/io/pg.h"
 
+enum { PG_FAULT_BYTES = 200 };
+
 enum pg_link_state { PG_LINK_DOWN, PG_LINK_CONNECTING, PG_LINK_IDLE, PG_LINK_BUSY };
 
 /* A statement on its way; one allocation with its text and parameters behind it. */
@@ -31,6 +33,7 @@ struct pg_link {
     uint64_t connect_until_ms;
     uint64_t retry_at_ms; /* while down */
     uint32_t backoff_ms;
+    char fault[PG_FAULT_BYTES]; /* why the last attempt to connect failed; "" while none did */
     void (*on_change)(void *context,
                       struct pg_link *link); /* idle or down: work may be given or is over */
     void *context;

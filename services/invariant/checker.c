@@ -146,7 +146,7 @@ bool invariant_ready(const struct invariant *invariant, const char **out_why)
     } else if (!tg_kv_server(invariant->kv)) {
         why = "Redis not connected";
     } else if (!tg_pg_connected(invariant->pg)) {
-        why = "PostgreSQL not connected";
+        why = tg_pg_fault(invariant->pg);
     }
     if (why) {
         *out_why = why;

@@ -186,7 +186,9 @@ int ledger_open(struct tg_app *app, const struct ledger_settings *settings,
 bool ledger_ready(const struct ledger *ledger, const char **out_why)
 {
     if (ledger == NULL || tg_now_mono().ms - ledger->healthy_at.ms > LEDGER_FRESH_MS) {
-        *out_why = ledger == NULL ? "starting" : ledger->unhealthy_why;
+        *out_why = ledger == NULL                 ? "starting"
+                   : !tg_pg_connected(ledger->pg) ? tg_pg_fault(ledger->pg)
+                                                  : ledger->unhealthy_why;
         return false;
     }
     return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the official client of NATS reads through the service protocol: one document on standard output.
-const { connect } = require('nats');
+const { readFileSync } = require('node:fs');
+const { connect, nkeyAuthenticator } = require('nats');
 
 async function all(answers) {
   const found = [];
@@ -9,7 +10,8 @@ async function all(answers) {
 }
 
 async function main() {
-  const bus = await connect({ servers: process.env.NATS_URL });
+  const seed = Buffer.from(readFileSync(process.env.NATS_NKEY, 'ascii').trim());
+  const bus = await connect({ servers: process.env.NATS_URL, authenticator: nkeyAuthenticator(seed), inboxPrefix: '_INBOX.tidegate.operator' });
   const client = bus.services.client({ strategy: 'stall', maxWait: 2000, stall: 500 });
   const ping = await all(client.ping());
   const { name, id } = ping[0];

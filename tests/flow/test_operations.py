@@ -58,7 +58,8 @@ def test_a_program_of_another_language_pauses_and_resumes(shop, node, tmp_path):
 
     def control(*arguments, key="control-operator"):
         return node(f"{tmp_path}/control.js", f"{shop.stack.env['TIDEGATE_KEYS']}/{key}", name, *arguments,
-                    NATS_URL=shop.stack.env["TIDEGATE_NATS_URL"])
+                    NATS_URL=shop.stack.env["TIDEGATE_NATS_URL"],
+                    NATS_NKEY=f"{shop.stack.run}/keys/nats-operator")
     paused = control("pause", "smoke in the hall")
     assert paused.stdout.splitlines()[0] == "accepted: paused", paused.stdout + paused.stderr
     assert set(paused.stdout.splitlines()[1:]) == {f"{daemon} honoured" for daemon in DAEMONS}
@@ -75,7 +76,8 @@ def test_a_program_of_another_language_pauses_and_resumes(shop, node, tmp_path):
 
 
 def test_the_official_client_of_nats_lists_every_daemon(shop, node):
-    told = node("tests/contracts/micro.js", NATS_URL=shop.stack.env["TIDEGATE_NATS_URL"])
+    told = node("tests/contracts/micro.js", NATS_URL=shop.stack.env["TIDEGATE_NATS_URL"],
+                    NATS_NKEY=f"{shop.stack.run}/keys/nats-operator")
     assert told.returncode == 0, told.stderr
     found = json.loads(told.stdout)
     assert {service["name"] for service in found["ping"]} == {f"tidegate-{daemon}" for daemon in DAEMONS}

@@ -130,6 +130,7 @@ def make_run_folder(path):
 class Stack:
     """Servers and daemons of one run folder. Start in order, stop in reverse; each process by name."""
 
+    postgres_options = ()  # more of postgres -c, as NAME=VALUE
     guarded = True  # False: NATS lets anybody say anything, for tests that play a stranger
 
     def __init__(self, run=None, build=None, quiet=False):
@@ -152,8 +153,11 @@ class Stack:
     def spawn(self, name, command, env=None, cwd=None):
         """Starts a process in a group of its own; output goes to log/NAME.log."""
         with open(f"{self.run}/log/{name}.log", "ab") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or self.run,
-                                       env={**os.environ, **self.env, **(env or {})}, start_new_session=True)
+            given = {**os.environ, **self.env, **(env or {})}
+            for variable in env or {}:
+                given.pop(f"{variable}_FILE", None)  # said twice is refused
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or self.run, env=given,
+                                       start_new_session=True)
         self.processes[name] = process
         with open(f"{self.run}/pids/{name}.pid", "w", encoding="ascii") as handle:
             handle.write(f"{process.pid}\n")
@@ -293,7 +297,8 @@ class Stack:
         self.env["TIDEGATE_LEDGER_URL"] = self.env["TIDEGATE_POSTGRES_URL"]
         with open(f"{LOCAL}/postgresql.conf", encoding="utf-8") as handle:
             options = [line.split("#")[0].strip() for line in handle]
-        settings = [part for option in options if option for part in ("-c", option.replace(" ", "").replace("'", ""))]
+        plain = [option.replace(" ", "").replace("'", "") for option in options if option] + list(self.postgres_options)
+        settings = [part for option in plain for part in ("-c", option)]
         self.spawn("postgres", [*self.as_postgres, f"{bin_folder}/postgres", "-D", home, "-k", sockets, *settings], cwd="/")
         wait_for("PostgreSQL answers", lambda: self.psql("SELECT 1", "postgres", check=False) is not None)
         if not self.psql("SELECT 1 FROM pg_database WHERE datname = 'tidegate'", "postgres"):

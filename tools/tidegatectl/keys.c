@@ -71,9 +71,9 @@ static enum ctl_exit rotate(const struct ctl_options *options,
     if (tg_keys_rotate(options->keys, name, step, arguments->dry_run) != 0) {
         return CTL_REFUSED; /* it has said why */
     }
-    if (options->format == CTL_JSON) {
-        ctl_print_json(json_pack("{s:s,s:s,s:b}", "folder", options->keys, "name", name, "done",
-                                 !arguments->dry_run));
+    if (options->format != CTL_TABLE) {
+        ctl_print_document(options->format, json_pack("{s:s,s:s,s:b}", "folder", options->keys,
+                                                      "name", name, "done", !arguments->dry_run));
     } else if (arguments->dry_run) {
         (void)printf("it can be done; nothing was changed in %s\n", options->keys);
     } else {
