@@ -66,19 +66,48 @@ static enum tg_reason turn_fault(const struct admission_brain *brain, struct tg_
     return rank < brain->board.watermark ? TG_REASON_NONE : TG_REASON_WAITING;
 }
 
+static uint64_t window_of(struct tg_wall now)
+{
+    return (uint64_t)now.ms / TG_MAX_PASS_WINDOW_MS;
+}
+
+/* Whoever was drawn has one place, on whatever device and with however many tickets. */
+static void place_of(const struct admission_brain *brain, const struct admission_event *ask,
+                     const struct tg_ticket *ticket, uint8_t out_place[TG_PLACE_BYTES])
+{
+    bool drawn = ask->ask.view.order != TG_ORDER_FIFO && ticket->early;
+    tg_place(brain->sale, ticket->generation, &ticket->holder, drawn ? 0 : ticket->index,
+             out_place);
+}
+
+/* The turn has come, as the holder can reckon; the answer is that of somebody whose turn has not.
+ * No instance remembers who waits: which minute is a slow place's follows from the place, and among
+ * slow_one_in minutes there is one. */
+static enum tg_reason lane_fault(const struct admission_goals *goals, struct tg_wall now,
+                                 enum tg_lane lane, const uint8_t place[TG_PLACE_BYTES])
+{
+    switch (goals->lanes ? lane : TG_LANE_LIVE) {
+    case TG_LANE_LIVE:
+        return TG_REASON_NONE;
+    case TG_LANE_SLOW:
+        return (place[0] + window_of(now)) % goals->slow_one_in == 0 ? TG_REASON_NONE
+                                                                     : TG_REASON_WAITING;
+    case TG_LANE_DECOY:
+        break;
+    }
+    return TG_REASON_WAITING;
+}
+
 static void sign(const struct admission_brain *brain, struct tg_wall now,
                  const struct admission_event *ask, const struct tg_ticket *ticket,
                  struct admission_answer *out_answer)
 {
     struct tg_pass pass = {.generation = ticket->generation,
                            .user_length = ask->ask.user_length,
-                           .window = (uint64_t)now.ms / TG_MAX_PASS_WINDOW_MS};
+                           .window = window_of(now)};
     memcpy(pass.sale, brain->sale, sizeof pass.sale);
     memcpy(pass.user, ask->ask.user, ask->ask.user_length);
-    /* whoever was drawn has one place, on whatever device and with however many tickets */
-    bool drawn = ask->ask.view.order != TG_ORDER_FIFO && ticket->early;
-    tg_place(brain->sale, ticket->generation, &ticket->holder, drawn ? 0 : ticket->index,
-             pass.place);
+    place_of(brain, ask, ticket, pass.place);
     tg_jti(brain->keys->mac, brain->sale, pass.generation, pass.place, pass.user, pass.user_length,
            pass.window, pass.jti);
     tg_pass_sign(&brain->keys->sign, &pass, out_answer->pass);
@@ -103,6 +132,11 @@ void admission_judge(const struct admission_brain *brain, struct admission_now n
     }
     if (out_answer->reason == TG_REASON_NONE) {
         out_answer->reason = turn_fault(brain, now.mono, &ask->ask.view, &ticket);
+    }
+    if (out_answer->reason == TG_REASON_NONE) {
+        uint8_t place[TG_PLACE_BYTES];
+        place_of(brain, ask, &ticket, place);
+        out_answer->reason = lane_fault(brain->control.goals, now.wall, ticket.lane, place);
     }
     if (out_answer->reason == TG_REASON_NONE) {
         sign(brain, now.wall, ask, &ticket, out_answer);

@@ -44,6 +44,9 @@ struct admission_goals {
     uint64_t database_cpu_milli; /* limits of the two signals that have one by themselves */
     uint64_t payment_errors_milli;
     int64_t ramp_ms;
+    bool lanes; /* false: every ticket is live, whatever it was sealed as */
+    uint64_t
+        slow_one_in; /* minutes: in one of them a slow ticket whose turn has come gets a pass */
 };
 
 /* What sets the pace. */

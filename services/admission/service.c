@@ -208,7 +208,9 @@ static struct admission_goals goals_of(const struct admission_settings *settings
                                     .database_cpu_milli = (uint64_t)settings->database_cpu * 1000,
                                     .payment_errors_milli =
                                         (uint64_t)settings->payment_errors * 1000,
-                                    .ramp_ms = settings->ramp_ms};
+                                    .ramp_ms = settings->ramp_ms,
+                                    .lanes = settings->lanes != 0,
+                                    .slow_one_in = (uint64_t)settings->slow_one_in};
 }
 
 static int read_keys(void *context)

@@ -18,6 +18,13 @@ static void set_rate(struct tg_rate *rate, int64_t per_second, int64_t burst)
     rate->burst = (uint64_t)burst;
 }
 
+/* As many new places at one moment as in a minute. */
+static void set_places(struct tg_rate *rate, int64_t per_minute)
+{
+    rate->interval_us = 60U * 1000000U / (uint64_t)per_minute;
+    rate->burst = (uint64_t)per_minute;
+}
+
 int edge_limits_read(struct edge *edge)
 {
     const struct edge_settings *settings = &edge->settings;
@@ -46,11 +53,13 @@ int edge_limits_read(struct edge *edge)
     tg_random(limits->hash_key, sizeof(limits->hash_key));
     set_rate(&limits->holders, settings->rate, settings->rate_burst);
     set_rate(&limits->addresses, settings->address_rate, settings->rate_burst);
+    set_places(&limits->account_places, settings->lane_account_places);
+    set_places(&limits->device_places, settings->lane_device_places);
     return 0;
 }
 
-static enum tg_reason ask(const struct edge_request *request, struct tg_rate *rate,
-                          const void *name, size_t length)
+enum tg_reason edge_limit_ask(const struct edge_request *request, struct tg_rate *rate,
+                              const void *name, size_t length)
 {
     uint64_t key;
     if (rate->interval_us == 0) {
@@ -64,7 +73,7 @@ static enum tg_reason ask(const struct edge_request *request, struct tg_rate *ra
 
 enum tg_reason edge_limit_holder(const struct edge_request *request, const struct tg_holder *holder)
 {
-    return ask(request, &request->edge->limits->holders, holder->bytes, holder->length);
+    return edge_limit_ask(request, &request->edge->limits->holders, holder->bytes, holder->length);
 }
 
 bool edge_client_address(const struct edge_request *request, uint8_t out_address[16])
@@ -90,7 +99,7 @@ enum tg_reason edge_limit_address(const struct edge_request *request)
         return TG_REASON_NONE;
     }
     tg_address_bucket(address);
-    return ask(request, &request->edge->limits->addresses, address, sizeof(address));
+    return edge_limit_ask(request, &request->edge->limits->addresses, address, sizeof(address));
 }
 
 void edge_limit_headers(const struct edge *edge, struct edge_writer *headers)

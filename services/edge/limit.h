@@ -16,6 +16,10 @@ enum tg_reason edge_limit_holder(const struct edge_request *request,
 /* The same for a new place of somebody without account; NONE when his address is not known. */
 enum tg_reason edge_limit_address(const struct edge_request *request);
 
+/* Counts one act of a name at one of edge->limits' rates: NONE within it, else RATE_LIMITED. */
+enum tg_reason edge_limit_ask(const struct edge_request *request, struct tg_rate *rate,
+                              const void *name, size_t length);
+
 /* Where the request came from, behind our own proxies. False: not known. */
 bool edge_client_address(const struct edge_request *request, uint8_t out_address[16]);
 

@@ -6,6 +6,7 @@
 
 #include "lib/io/now.h"
 #include "services/edge/limit.h"
+#include "services/edge/score.h"
 
 #include <string.h>
 
@@ -88,6 +89,10 @@ static bool keep_shown(const struct edge_request *request, const struct edge_cal
     }
     memcpy(place->text, shown->text, shown->length);
     place->text[shown->length] = '\0';
+    if (place->ticket.lane != TG_LANE_LIVE && edge_lane_pardoned(request, caller)) {
+        place->ticket.lane = TG_LANE_LIVE;
+        edge_place_seal(request->edge, place);
+    }
     return true;
 }
 
@@ -135,8 +140,7 @@ static enum tg_reason mint(struct edge_request *request, const struct edge_calle
     *ticket =
         (struct tg_ticket){.generation = sale->sale->generation,
                            .arrived = request->now.wall,
-                           .early = edge_arrival(sale->sale, request->now) == EDGE_ARRIVAL_EARLY,
-                           .lane = TG_LANE_LIVE};
+                           .early = edge_arrival(sale->sale, request->now) == EDGE_ARRIVAL_EARLY};
     memcpy(ticket->sale, sale->name, sizeof(ticket->sale));
     if (!edge_lease_has(&sale->lease)) {
         return TG_REASON_TRY_AGAIN; /* before a challenge is spent */
@@ -148,6 +152,8 @@ static enum tg_reason mint(struct edge_request *request, const struct edge_calle
     if (reason != TG_REASON_NONE || !edge_lease_take(&sale->lease, &ticket->index)) {
         return reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN;
     }
+    ticket->lane = edge_score_place(request, caller);
+    tg_metric_add(TG_METRIC_PLACES, edge_lane_name(ticket->lane), 1);
     edge_place_seal(request->edge, place);
     sale->tickets++;
     sale->arrivals++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GET /sale/{sale}/policy: what was promised before the sale, for everybody to read. */
 #include "services/edge/answer.h"
+#include "services/edge/score.h"
 
 static void write_seconds(struct edge_writer *writer, const char *name, int64_t ms)
 {
@@ -90,6 +91,7 @@ void edge_policy(struct edge_request *request)
     write_limits(&writer, sale);
     edge_write(&writer, sale->remaining_bucketed ? ",\"show\":{\"remaining\":\"bucketed\"}"
                                                  : ",\"show\":{\"remaining\":\"exact\"}");
+    edge_write_lanes(request->edge, &writer);
     edge_write(&writer, ",\"position\":\"rank - watermark, never below 0; the wait is position / "
                         "pace x 1.25, rounded up\""
                         ",\"automation\":\"Programs may take part. Nobody is let in faster for "

@@ -9,6 +9,7 @@
 #include "lib/io/now.h"
 #include "services/edge/limit.h"
 #include "services/edge/page.h"
+#include "services/edge/score.h"
 #include "services/edge/wire.h"
 #include "services/edge/words.h"
 
@@ -222,6 +223,9 @@ int edge_check(void *context)
     }
     if (error == 0) {
         error = edge_limits_read(edge);
+    }
+    if (error == 0) {
+        error = edge_lanes_read(edge);
     }
     if (error == 0) {
         error = edge_page_load(edge->settings.page);

@@ -14,6 +14,7 @@
 #include "lib/pure/pass.h"
 #include "lib/pure/rate.h"
 #include "services/edge/core.h"
+#include "services/edge/core_score.h"
 #include "services/edge/roster.h"
 #include "services/edge/routes.h"
 #include "services/edge/settings.h"
@@ -63,6 +64,7 @@ struct edge_limits {
     struct tg_networks trusted;
     uint8_t hash_key[16];
     struct tg_rate holders, addresses;
+    struct tg_rate account_places, device_places; /* signals, no limits */
 };
 
 /* Holds asked of the gate. */
@@ -86,6 +88,7 @@ struct edge {
     struct tg_spent spent;
     struct tg_jwt_key buyers;
     struct edge_limits *limits;
+    struct edge_lane_rules lanes;
     char *origin_text; /* what origins point into */
     size_t origin_count;
     const char *origins[EDGE_ORIGINS_MAX];

@@ -154,6 +154,11 @@ static void ask_admission(struct edge_request *request, struct edge_place *place
         edge_refuse_reason(request, TG_REASON_FORBIDDEN);
         return;
     }
+    if (!edge_lane_asks(&request->edge->lanes, place->ticket.lane)) {
+        tg_metric_add(TG_METRIC_LANE_WAITS, edge_lane_name(place->ticket.lane), 1);
+        answer_standing(request, &place->standing);
+        return;
+    }
     Tidegate__V1__PassRequest message = TIDEGATE__V1__PASS_REQUEST__INIT;
     message.sale = request->sale->name;
     message.ticket = place->text;

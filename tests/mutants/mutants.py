@@ -191,8 +191,11 @@ TOKEN = (
          "pure_pass::case_26_every_other_member_list_is_refused"),
     code("token", "pass: any key id", "lib/pure/pass.c", "        if (strcmp(keys[i].id, kid) == 0) {\n", "        if (true) {\n",
          "pure_pass::case_26_algorithm_and_key_are_ours_to_choose"),
-    code("token", "ticket: key id zero", "lib/pure/ticket.c", "if (id != 0 && ring->keys[i].id == id) {", "if (ring->keys[i].id == id) {",
+    code("token", "ticket: key id zero", "lib/pure/ticket.c", "(id == 0 || ring->keys[which].id != id)", "ring->keys[which].id != id",
          "pure_ticket::key_id_zero_is_never_a_key"),
+    code("token", "ticket: the subkey of another prefix", "lib/pure/ticket.c",
+         " &&\n        memcmp(slot->prefix, nonce, TG_TICKET_PREFIX_BYTES) == 0) {\n", ") {\n",
+         "pure_ticket::remembered_subkeys_change_no_byte"),
     code("token", "ticket: any spelling", "lib/pure/text.c", "    if (all != DIGIT || loose != 0) {\n", "    if (all != DIGIT) {\n",
          "pure_ticket::respelled_trailing_bits_are_refused"),
     code("token", "identity: fields slide", "lib/pure/identity.c",
@@ -296,6 +299,19 @@ QUEUE = (
            "tests/flow/test_draw.py::test_places_are_the_drawn_ones_on_every_device"),
 )
 
+LANES = (
+    code("lanes", "a decoy gets a pass", "services/admission/core_judge.c", "    switch (goals->lanes ? lane : TG_LANE_LIVE) {\n",
+         "    switch (goals->lanes && lane != TG_LANE_DECOY ? lane : TG_LANE_LIVE) {\n", "admission_core::a_decoy_never_gets_a_pass"),
+    code("lanes", "slow is live", "services/admission/core_judge.c", "(place[0] + window_of(now)) % goals->slow_one_in == 0", "true",
+         "admission_core::a_slow_ticket_gets_a_pass_in_one_minute_of_four"),
+    code("lanes", "off is on", "services/admission/core_judge.c", "    switch (goals->lanes ? lane : TG_LANE_LIVE) {\n",
+         "    switch (lane) {\n", "admission_core::without_lanes_every_ticket_is_live"),
+    code("lanes", "decoys are asked for", "services/edge/core_score.c", "    return !rules->on || lane != TG_LANE_DECOY;\n",
+         "    return true;\n", "edge_score::admission_is_asked_for_all_but_decoys"),
+    code("lanes", "a campus is a bot", "services/edge/core_score.c", "points < rules->slow_at", "points == 0",
+         "edge_score::a_crowd_behind_one_address_is_live"),
+)
+
 CHECKER = (
     code("invariant", "A: a deleted hold", "services/invariant/core_check.c", "        if (!entry || !(entry->places & anywhere)) {\n",
          "        if (!entry) {\n            continue;\n        }\n        if (!(entry->places & anywhere)) {\n",
@@ -341,7 +357,7 @@ CHECKER = (
               "        if (!(entry->places & anywhere)) {\n", ("C0",)),
 )
 
-MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + CHECKER
+MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + LANES + CHECKER
 
 # What stands behind the protocol, switched off: in the shipped code and in the simulator's model of it.
 BACKSTOPS = {

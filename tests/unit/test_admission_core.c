@@ -177,6 +177,58 @@ static void a_rank_at_the_watermark_waits(void **state)
     assert_int_equal(asked(&ticket, "ann"), TG_REASON_NONE);
 }
 
+/* ---- lanes ---- */
+
+static void with_lanes(void)
+{
+    static struct admission_goals lanes_on;
+    lanes_on = goals;
+    lanes_on.lanes = true;
+    lanes_on.slow_one_in = 4;
+    bench.brain.control.goals = &lanes_on;
+}
+
+static void a_decoy_never_gets_a_pass(void **state)
+{
+    struct tg_ticket ticket = ticket_of("ann", 5);
+    ticket.lane = TG_LANE_DECOY;
+    with_lanes();
+    for (int minute = 0; minute < 120; minute++) {
+        assert_int_equal(asked(&ticket, "ann"), TG_REASON_WAITING);
+        bench.now.wall.ms += TG_MAX_PASS_WINDOW_MS;
+    }
+    ticket.lane = TG_LANE_LIVE;
+    assert_int_equal(asked(&ticket, "ann"), TG_REASON_NONE);
+}
+
+/* In one of four minutes, the same one in every instance, and no place is left out. */
+static void a_slow_ticket_gets_a_pass_in_one_minute_of_four(void **state)
+{
+    with_lanes();
+    for (uint64_t index = 0; index < 20; index++) {
+        struct tg_ticket ticket = ticket_of("ann", index);
+        ticket.lane = TG_LANE_SLOW;
+        int passes = 0;
+        for (int minute = 0; minute < 4; minute++) {
+            enum tg_reason reason = asked(&ticket, "ann");
+            assert_int_equal(asked(&ticket, "ann"), reason);
+            assert_true(reason == TG_REASON_NONE || reason == TG_REASON_WAITING);
+            passes += reason == TG_REASON_NONE;
+            bench.now.wall.ms += TG_MAX_PASS_WINDOW_MS;
+        }
+        assert_int_equal(passes, 1);
+    }
+}
+
+static void without_lanes_every_ticket_is_live(void **state)
+{
+    struct tg_ticket ticket = ticket_of("ann", 5);
+    for (int lane = TG_LANE_LIVE; lane <= TG_LANE_DECOY; lane++) {
+        ticket.lane = (enum tg_lane)lane;
+        assert_int_equal(asked(&ticket, "ann"), TG_REASON_NONE);
+    }
+}
+
 static void the_same_minute_gives_the_same_pass_the_next_another(void **state)
 {
     struct tg_ticket ticket = ticket_of("ann", 5);
@@ -502,6 +554,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_rank_below_the_watermark_gets_a_pass, begin),
         cmocka_unit_test_setup(a_rank_at_the_watermark_waits, begin),
+        cmocka_unit_test_setup(a_decoy_never_gets_a_pass, begin),
+        cmocka_unit_test_setup(a_slow_ticket_gets_a_pass_in_one_minute_of_four, begin),
+        cmocka_unit_test_setup(without_lanes_every_ticket_is_live, begin),
         cmocka_unit_test_setup(the_same_minute_gives_the_same_pass_the_next_another, begin),
         cmocka_unit_test_setup(a_standby_signs_the_same_pass, begin),
         cmocka_unit_test_setup(a_ticket_is_used_by_its_holder_only, begin),
