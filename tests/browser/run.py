@@ -33,7 +33,7 @@ def crowd(shop, sale, count):
 
 # Sales that are open; all are declared before the first is waited for.
 SALES = {
-    "fast": {"name": "summer-festival", "units": 500},
+    "fast": {"name": "summer-festival", "units": 500, "hold": "30m"},  # outlives the run
     "waiting": {"name": "winter-concert", "units": 30, "pace": "1/s", "pace_max": "1/s"},
     **{f"near-{n}": {"name": f"night-train-{n}", "units": 1000, "pace": "1/s", "pace_max": "1/s"} for n in range(6)},
     "all held": {"name": "one-piece", "units": 1}, "sold out": {"units": 1},
