@@ -121,6 +121,8 @@ def inside(folder):
     services = [made for made in objects if made["kind"] == "Service"]
     keys = f"{folder}/keys"
     images.run(f"{chart.ROOT}/build/release/bin/tidegatectl", "keys", "new", keys)
+    with open(f"{keys}/nats-accounts.conf", "w", encoding="ascii") as accounts:
+        accounts.write(images.run(f"{chart.ROOT}/build/release/bin/tidegatectl", "keys", "nats", keys))
     daemons, test = [], None
     # Stores first: they have no command of ours.
     for name, metadata, spec in sorted(chart.pods(objects), key=lambda made: "command" in made[2]["containers"][0]):

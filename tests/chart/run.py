@@ -22,7 +22,9 @@ WORK = os.path.join(ROOT, "build", "chart")
 NPM = os.path.join(ROOT, "build", "npm")
 GOLDEN = os.path.join(HERE, "golden")
 HELMS = {"helm3": "v32", "helm4": "v35"}
-SECRET_KEYS = {"control-operator", "control-invariant", "pass.current", "pass-mac", "reservation", "entrant", "buyer", "service", "ticket.current"}
+EDGES = ("edge", "edge-waiting", "edge-checkout")
+SECRET_KEYS = {"control-operator", "control-invariant", "pass.current", "pass-mac", "reservation", "entrant", "buyer", "service", "ticket.current",
+               *(f"nats-{identity}" for identity in (*EDGES, "queue", "admission", "reserve", "ledger", "sweeper", "invariant", "operator"))}
 OWN_SECRETS = {"edge": {"ticket.current", "entrant", "buyer"}, "queue": set(), "admission": {"ticket.current", "pass.current", "pass-mac", "entrant"},
                "reserve": {"pass-mac", "reservation"}, "ledger": set(), "sweeper": set(), "invariant": {"control-invariant"}}
 
@@ -110,8 +112,11 @@ def key_faults(spec):
     for volume in spec.get("volumes", []):
         seen = {item["key"] for item in volume.get("secret", {}).get("items", [])} & SECRET_KEYS
         for daemon in daemons:
-            if not seen <= OWN_SECRETS[daemon]:
-                yield f"{daemon} sees {sorted(seen - OWN_SECRETS[daemon])}"
+            own = OWN_SECRETS[daemon] | {f"nats-{identity}" for identity in (EDGES if daemon == "edge" else (daemon,))}
+            if not seen <= own:
+                yield f"{daemon} sees {sorted(seen - own)}"
+            if len([key for key in seen if key.startswith("nats-")]) > 1:
+                yield f"{daemon} is more than one on the bus: {sorted(seen)}"
 
 
 def object_faults(objects, values):
@@ -136,7 +141,8 @@ def golden(name, text):
     if name == "external":
         return "external.yaml", "".join(lines)
     with open(f"{GOLDEN}/external.yaml", encoding="utf-8") as handle:
-        return f"{name}.diff", "".join(difflib.unified_diff(handle.readlines(), lines, "external", name, n=1))
+        changed = difflib.unified_diff(handle.readlines(), lines, "external", name, n=1)
+    return f"{name}.diff", re.sub(r"^@@ .*", "@@", "".join(changed), flags=re.M)  # wherever it stands
 
 
 def golden_faults(name, text):

@@ -174,6 +174,8 @@ class Day:
         self.run(self.binary, "create", "namespace", space)
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([self.tidegatectl, "keys", "new", f"{folder}/keys"], check=True, stdout=subprocess.DEVNULL)
+            with open(f"{folder}/keys/nats-accounts.conf", "wb") as accounts:
+                subprocess.run([self.tidegatectl, "keys", "nats", f"{folder}/keys"], check=True, stdout=accounts)
             self.kubectl("create", "secret", "generic", "tidegate-keys", f"--from-file={folder}/keys")
         self.helm(version, "install", RELEASE, CHART, *self.values(), "--wait", "--timeout", f"{STEP_S}s")
         self.wait("everything is ready", self.all_ready)

@@ -62,6 +62,9 @@ capabilities: {drop: [ALL]}
 {{- $release := include "tidegate.name" $root -}}
 - name: TIDEGATE_NATS_URL
   {{- include "tidegate.address" (dict "root" $root "of" $root.Values.nats "name" "nats" "dev" (printf "nats://%s-nats:4222" $release)) | nindent 2 }}
+{{- if $root.Values.nats.nkeys }}
+- {name: TIDEGATE_NATS_KEYS, value: /keys}
+{{- end }}
 {{- if eq .daemon "reserve" }}
 - name: TIDEGATE_RESERVE_REDIS_URL
   {{- include "tidegate.address" (dict "root" $root "of" $root.Values.redis.gate "name" "redis.gate" "dev" (printf "redis://%s-redis:6379" $release)) | nindent 2 }}
@@ -90,6 +93,13 @@ securityContext: {{- include "tidegate.containerSecurity" $root | nindent 2 }}
 resources: {requests: {cpu: 100m, memory: 32Mi}, limits: {memory: 128Mi}}
 {{- end }}
 
+{{/* Who a service is on the bus: its daemon, or a role of the edge. */}}
+{{- define "tidegate.identity" -}}
+{{- $role := get (.settings | default dict) "role" | default "both" -}}
+{{- if and (eq .daemon "edge") (ne $role "both") -}}edge-{{ $role }}{{- else -}}{{ .daemon }}{{- end -}}
+{{- end }}
+
+{{/* `identity`: whose NKey is among the files, where NATS asks for one. */}}
 {{- define "tidegate.keysVolume" -}}
 name: keys
 secret:
@@ -98,5 +108,8 @@ secret:
   items:
   {{- range .keys }}
     - {key: {{ . | quote }}, path: {{ . | quote }}}
+  {{- end }}
+  {{- if .root.Values.nats.nkeys }}
+    - {key: "nats-{{ .identity }}", path: "nats-{{ .identity }}"}
   {{- end }}
 {{- end }}
