@@ -200,7 +200,7 @@ def documents():
                 yield f"{path}: there is no {name}"
 
 
-DEFINED = {".py": r"^def {}\(", ".c": r"^(static void|TEST) {}\(", ".def": r'"{}"'}
+DEFINED = {".py": r"^(?:    )?def {}\(", ".c": r"^(static void|TEST) {}\(", ".def": r'"{}"'}
 
 
 def cases():

@@ -4,6 +4,7 @@
 base's public name: no registry is asked. Everything is kept in build/podman. See README.md beside this file."""
 import argparse
 import datetime
+import fcntl
 import os
 import re
 import shutil
@@ -155,6 +156,12 @@ def version():
 def build(tag=None):
     """Builds deploy/image/Dockerfile as it is; the image's name."""
     os.makedirs(STORE, exist_ok=True)
+    with open(f"{STORE}/lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second build finds what the first has made
+        return build_alone(tag)
+
+
+def build_alone(tag):
     make_base()
     name = f"{NAME}:{tag or version()}"
     revision = run("git", "-C", ROOT, "rev-parse", "HEAD").strip()
