@@ -142,6 +142,8 @@ def main():
         if started:
             started.stop()
             stacks.down(started.run)
+            if options.once:
+                os.rmdir(os.path.dirname(started.run))
 
 
 if __name__ == "__main__":
