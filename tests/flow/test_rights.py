@@ -303,3 +303,17 @@ def test_doctor_proves_it_and_names_what_is_too_much(shop):
     finally:
         shop.stack.psql("REVOKE DELETE ON tidegate.reservations FROM tidegate_ledger")
         as_user(shop.stack, "admin").execute_command("ACL", "SETUSER", "gate", "-config|get")
+
+
+def test_a_process_of_a_pod_tells_what_is_open(shop):
+    def unhardened():
+        return [set(row["value"].split()) for row in json.loads(shop.stack.ctl("-o", "json", "doctor", check=False).stdout)
+                if row["name"] == "unhardened" and row["source"] == "sweeper"]
+    eventually(lambda: unhardened() == [{"nothing"}], 10, "no pod, nothing to tell")
+    for through, closed in (((), set()), (("setpriv", "--no-new-privs"), {"no_new_privileges"})):
+        shop.stack.kill("sweeper")
+        shop.stack.start_daemon("sweeper", env={"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, through=through)
+        told = eventually(unhardened, 10, "the sweeper answers")[0]
+        assert "seccomp" in told and closed.isdisjoint(told) and ("no_new_privileges" in told) == (not closed)
+    shop.stack.kill("sweeper")
+    shop.stack.start_daemon("sweeper")

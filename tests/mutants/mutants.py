@@ -357,7 +357,27 @@ CHECKER = (
               "        if (!(entry->places & anywhere)) {\n", ("C0",)),
 )
 
-MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + LANES + CHECKER
+RIGHTS = (
+    Mutant("rights: who asks may listen too", "rights",
+           Patch("tools/tidegatectl/rights.c", "        return any_means(message->owner, identity);\n",
+                 "        return any_means(message->owner, identity) || any_means(message->peers, identity);\n"),
+           "tests/flow/test_rights.py::test_every_identity_may_exactly_what_the_catalogue_says"),
+    Mutant("rights: one role of the edge is both", "rights",
+           Patch("tools/tidegatectl/rights.c", "strcmp(identity->name, \"edge\") == 0", "true"),
+           "tests/flow/test_rights.py::test_every_identity_may_exactly_what_the_catalogue_says"),
+    Mutant("rights: answers as many as you like", "rights",
+           Patch("tools/tidegatectl/rights.c", "{ max: 1, expires", "{ max: -1, expires"),
+           "tests/flow/test_rights.py::test_a_request_is_answered_once_and_by_who_heard_it"),
+    code("rights", "nkeys: any checksum will do", "lib/pure/nkey.c",
+         "        checksum(raw, length) != (raw[length] | raw[length + 1] << 8)) {", "        length == 0) {",
+         "pure_nkey::any_changed_character_is_refused"),
+    code("rights", "rotation: the old key is forgotten at once", "lib/io/keys_make.c",
+         "link(current, previous) != 0", "false", "io_keys::a_rotation_takes_three_steps"),
+    code("rights", "settings: a secret is shown where it is refused", "lib/io/config.c", "    if (input->value == input->text) {", "    if (false) {",
+         "io_config::a_text_may_come_as_a_file"),
+)
+
+MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + LANES + CHECKER + RIGHTS
 
 # What stands behind the protocol, switched off: in the shipped code and in the simulator's model of it.
 BACKSTOPS = {

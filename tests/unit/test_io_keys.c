@@ -158,6 +158,69 @@ static void rotation_takes_what_is_there(void **state)
     assert_int_equal(tg_keys_ring(folder, "ticket", &ring), TG_ERR_MALFORMED);
 }
 
+static bool there(const char *name)
+{
+    char path[128];
+    path_of(name, path);
+    return access(path, F_OK) == 0;
+}
+
+static void a_rotation_takes_three_steps(void **state)
+{
+    static const char *const names[] = {"ticket", "pass", "control-operator", "nats-edge"};
+    static const char *const current[] = {"ticket.current", "pass.current", "control-operator",
+                                          "nats-edge"};
+    char before[256], after[256], name[64];
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(tg_keys_rotates(names[i]));
+        read_text(current[i], before, sizeof(before));
+        assert_int_equal(tg_keys_rotate(folder, names[i], TG_KEYS_PROMOTE, false), -ENOENT);
+        assert_int_equal(tg_keys_rotate(folder, names[i], TG_KEYS_PREPARE, true), 0);
+        assert_int_equal(tg_keys_rotate(folder, names[i], TG_KEYS_PREPARE, false), 0);
+        assert_int_equal(tg_keys_rotate(folder, names[i], TG_KEYS_PREPARE, false), -EEXIST);
+        assert_int_equal(tg_keys_rotate(folder, names[i], TG_KEYS_PROMOTE, false), 0);
+        read_text(current[i], after, sizeof(after));
+        assert_string_not_equal(before, after);
+        snprintf(name, sizeof(name), "%s.previous", names[i]);
+        read_text(name, after, sizeof(after));
+        assert_string_equal(before, after);
+        assert_int_equal(tg_keys_rotate(folder, names[i], TG_KEYS_PREPARE, false), -EEXIST);
+        assert_int_equal(tg_keys_rotate(folder, names[i], TG_KEYS_RETIRE, false), 0);
+        assert_false(there(name));
+        snprintf(name, sizeof(name), "%s.previous.pub", names[i]);
+        assert_false(there(name));
+    }
+    struct tg_sign_key sign;
+    struct tg_verify_key verify;
+    assert_int_equal(tg_keys_sign(folder, "control-operator", &sign), 0);
+    assert_int_equal(tg_keys_public(folder, "control-operator", &verify), 0);
+    assert_memory_equal(sign.public_key, verify.public_key, 32);
+    assert_false(tg_keys_rotates("entrant"));
+    assert_false(tg_keys_rotates("control"));
+}
+
+/* A promotion that was cut off is given again, wherever it was. */
+static void a_step_that_was_cut_off_is_given_again(void **state)
+{
+    struct tg_verify_key keys[3];
+    size_t count = 0;
+    char old_path[128], new_path[128];
+    assert_int_equal(tg_keys_rotate(folder, "pass", TG_KEYS_PREPARE, false), 0);
+    path_of("pass.current.pub", old_path);
+    path_of("pass.previous.pub", new_path);
+    assert_int_equal(link(old_path, new_path), 0);
+    path_of("pass.next.pub", new_path);
+    assert_int_equal(rename(new_path, old_path), 0);
+    assert_int_equal(tg_keys_verify(folder, "pass", keys, &count), 0);
+    assert_int_equal(count, 2); /* both are known all the while */
+    assert_int_equal(tg_keys_rotate(folder, "pass", TG_KEYS_PROMOTE, false), 0);
+    assert_true(there("pass.previous") && !there("pass.next"));
+    struct tg_sign_key sign;
+    assert_int_equal(tg_keys_sign(folder, "pass", &sign), 0);
+    assert_int_equal(tg_keys_verify(folder, "pass", keys, &count), 0);
+    assert_memory_equal(sign.public_key, keys[0].public_key, 32);
+}
+
 /* case-49: new keys never replace old ones, not even when only one of the old is left. */
 static void case_49_nothing_is_overwritten(void **state)
 {
@@ -240,6 +303,8 @@ int main(void)
         KEY_TEST(the_service_credential_matches_its_hash),
         KEY_TEST(identities_have_nkeys_with_public_parts),
         KEY_TEST(rotation_takes_what_is_there),
+        KEY_TEST(a_rotation_takes_three_steps),
+        KEY_TEST(a_step_that_was_cut_off_is_given_again),
         KEY_TEST(case_49_nothing_is_overwritten),
         KEY_TEST(secrets_are_private),
         KEY_TEST(damaged_files_are_refused),
