@@ -193,6 +193,7 @@ static int read_keys(void *context)
     struct edge *edge = context;
     const char *folder = edge->settings.keys;
     int error = tg_keys_ring(folder, "ticket", &edge->tickets);
+    edge->subkeys = (struct tg_subkeys){0}; /* of the keys before: an id may come again */
     edge->tickets.subkeys = &edge->subkeys;
     tg_random(edge->nonce, sizeof(edge->nonce));
     if (error == 0) {

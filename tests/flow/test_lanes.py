@@ -7,6 +7,7 @@ import time
 import pytest
 from conftest import BUILD
 from edge_peers import PB, Peers
+from shop import eventually
 
 # Nothing that looks like a program; and everything that does, from an account above its rate.
 BROWSER = {"User-Agent": "Mozilla/5.0", "Accept-Language": "de", "Accept": "application/json"}
@@ -107,3 +108,30 @@ def test_the_policy_says_what_counts(peers):
     assert lanes["slowAtPoints"] == 4 and lanes["noPassAtPoints"] == 4 and lanes["accountPlacesPerMinute"] == 2
     assert {signal["name"]: signal["points"] for signal in lanes["signals"]} == {
         "account_velocity": 3, "device_velocity": 1, "no_user_agent": 1, "no_language": 1, "no_accept": 1}
+
+
+def test_admission_refuses_a_decoy_too_until_lanes_are_off(own_shop):
+    """An edge that knows of no lanes asks for the decoy it is shown; with lanes off at admission the same ticket is admitted."""
+    stack = own_shop.stack
+    sale = own_shop.sale(units=50)
+    buyer = own_shop.buyer("dave")
+
+    def begin(daemon, **settings):
+        stack.kill(daemon)
+        stack.start_daemon(daemon, env={f"TIDEGATE_{daemon.upper()}_{name}": value for name, value in settings.items()})
+    begin("admission", LANES="1")
+    begin("edge", LANES="1", LANE_SLOW_AT="1", LANE_DECOY_AT="1")
+    eventually(lambda: buyer.ticket(sale).status == 200, 15, "a place")
+    assert 'tidegate_places_total{lane="decoy"} 1' in stack.admin("edge", "/metrics")[1]
+    begin("edge", LANES="0")
+    own_shop.win(sale)  # others are let in, so the watermark is past the decoy
+
+    def answers():
+        found = re.search(r'^tidegate_passes_total{reason="waiting"} (\d+)', stack.admin("admission", "/metrics")[1], re.M)
+        return int(found.group(1)) if found else 0
+    eventually(lambda: buyer.status(sale).status == 200 and answers() > 0, 15, "admission was asked")
+    for _ in range(5):
+        told = buyer.status(sale)
+        assert told.status == 200 and told.json["state"] == "waiting"
+    begin("admission", LANES="0")
+    buyer.admission(sale)
