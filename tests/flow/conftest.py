@@ -35,10 +35,20 @@ def close_shop(shop, folder):
 
 @pytest.fixture(scope="module")
 def shop():
-    """One stack for a file: for tests that break nothing. Not for longer: every open sale is proved twice a second."""
+    """One stack for a file: for tests that break nothing."""
     shared, folder = open_shop()
     yield shared
     close_shop(shared, folder)
+
+
+@pytest.fixture(autouse=True)
+def sales_end_with_their_test(request):
+    """Every open sale is proved twice a second: in a shared stack they would slow down the tests that follow."""
+    shared = next((request.getfixturevalue(name) for name in ("shop", "hardy") if name in request.fixturenames), None)
+    before = len(shared.applied) if shared else 0
+    yield
+    if shared and shared.applied[before:]:
+        shared.close(shared.applied[before:])
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ class Shop:
         self.buyer_secret = bytes.fromhex(self.key("buyer"))
         self.service = self.key("service")
         self.redis = redis.Redis.from_url(stack.env["TIDEGATE_REDIS_URL"])
-        self.count = 0
+        self.count, self.applied = 0, []
 
     def key(self, name):
         with open(f"{self.stack.env['TIDEGATE_KEYS']}/{name}", encoding="ascii") as handle:
@@ -188,7 +188,12 @@ proof: {{everyMs: 500, leaseFor: 3s}}
 show: {{remaining: exact}}
 """)
         self.stack.ctl("sale", "apply", "-f", path, check=check)
+        self.applied.append(name)
         return name
+
+    def close(self, sales):
+        """Over: proved no more, swept no more."""
+        self.ledger("UPDATE tidegate.sales SET stage = 'closed' WHERE sale = ANY(%s)", list(sales))
 
     def sale(self, **options):
         """A sale that is open: armed, proved and past its opening."""

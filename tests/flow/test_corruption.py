@@ -206,7 +206,8 @@ class Going:
     def work(self):
         while not self.over.is_set():
             try:
-                buyer, _, _, answer = self.shop.win(self.sale)
+                buyer = self.shop.buyer()
+                answer = buyer.reserve(self.sale, buyer.admission(self.sale, seconds=1))
                 if random.random() < 0.5:
                     self.shop.confirm(answer.json["reservationId"])
                 else:

@@ -10,7 +10,7 @@ LUA, SQL = "services/reserve/lua", "services/ledger/sql"
 # Indexes by their name only: without one of that name nothing is armed.
 ONE_OWNER = ("(sale, generation, item, unit) WHERE live", "(sale, generation, item, unit, reservation_id) WHERE live")
 ONE_SLOT = ("(sale, generation, user_id, user_slot) WHERE live", "(sale, generation, user_id, user_slot, reservation_id) WHERE live")
-SIM_SEEDS, SIM_MUTANT_SEEDS = 6000, 20000
+SIM_SEEDS = 20000
 
 
 def gate(name, script, text, replacement, test, without=(), cheap=True):

@@ -15,7 +15,7 @@ import threading
 import time
 import xml.etree.ElementTree
 
-from mutants import BACKSTOPS, CHECKS, MUTANTS, SIM_MUTANT_SEEDS, SIM_MUTANTS, SIM_SEEDS
+from mutants import BACKSTOPS, CHECKS, MUTANTS, SIM_MUTANTS, SIM_SEEDS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PYTHON = "/usr/bin/python3"
@@ -185,7 +185,7 @@ def run_flow(folder, path, names):
 def run_sim(folder, _, names):
     found = {}
     for name in names:
-        options = ["--seeds", str(SIM_SEEDS)] if name == "schedules" else ["--seeds", str(SIM_MUTANT_SEEDS), "--mutant", name]
+        options = ["--seeds", str(SIM_SEEDS), *([] if name == "schedules" else ["--mutant", name])]
         output, code = run(folder, [f"{folder}/build/bin/tidegate-sim", "--jobs", "1", *options])
         found[name] = (PASSED if code == 0 else FAILED if "VIOLATION" in output else BROKEN, output)
     return found
