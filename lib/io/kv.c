@@ -267,6 +267,11 @@ const struct tg_kv_server *tg_kv_server(const struct tg_kv *kv)
     return kv->state == KV_READY && !kv->drop_wanted ? &kv->server : NULL;
 }
 
+const char *tg_kv_fault(const struct tg_kv *kv)
+{
+    return kv->fault;
+}
+
 size_t tg_kv_in_flight(const struct tg_kv *kv)
 {
     return kv->in_flight;

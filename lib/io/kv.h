@@ -49,6 +49,8 @@ TG_MUST_CHECK int tg_kv_open(uv_loop_t *loop, const struct tg_kv_spec *spec, str
 struct tg_kv *tg_kv_free(struct tg_kv *kv);
 /* NULL while there is no usable connection. */
 const struct tg_kv_server *tg_kv_server(const struct tg_kv *kv);
+/* What Redis said when it last refused us (AUTH, INFO), or "" where it said nothing. */
+const char *tg_kv_fault(const struct tg_kv *kv);
 size_t tg_kv_in_flight(const struct tg_kv *kv);
 /* Drops the connection and connects anew (after READONLY, a doubt about run_id, …). */
 void tg_kv_reconnect(struct tg_kv *kv);

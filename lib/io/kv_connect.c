@@ -153,12 +153,19 @@ int tg_kv_server_read(const char *info, size_t length, struct tg_kv_server *out_
     return 0;
 }
 
+static void note_fault(struct tg_kv *kv, const redisReply *reply)
+{
+    (void)snprintf(kv->fault, sizeof kv->fault, "Redis refuses us: %s",
+                   reply->type == REDIS_REPLY_ERROR ? reply->str : "it is no Redis");
+}
+
 /* The answers of AUTH and SELECT: an error ends this attempt. */
 static void on_accepted(redisAsyncContext *redis, void *raw_reply, void *data)
 {
     struct tg_kv *kv = redis->data;
     const redisReply *reply = raw_reply;
     if (kv != NULL && reply != NULL && reply->type == REDIS_REPLY_ERROR) {
+        note_fault(kv, reply);
         kv->drop_wanted = true;
     }
 }
@@ -172,9 +179,13 @@ static void on_info(redisAsyncContext *redis, void *raw_reply, void *data)
     }
     if (reply->type != REDIS_REPLY_STRING ||
         tg_kv_server_read(reply->str, (size_t)reply->len, &kv->server) != 0) {
+        if (kv->fault[0] == '\0') { /* what AUTH said tells more */
+            note_fault(kv, reply);
+        }
         kv->drop_wanted = true; /* no rights, loading, or not Redis */
         return;
     }
+    kv->fault[0] = '\0';
     kv->state = KV_READY;
     kv->backoff_ms = KV_BACKOFF_MIN_MS;
     memset(kv->reloads, 0, sizeof kv->reloads);

@@ -61,6 +61,8 @@ struct kv_poll {
     int events;
 };
 
+enum { KV_FAULT_BYTES = 128 };
+
 struct tg_kv {
     uv_loop_t *loop;
     struct kv_url url;
@@ -79,7 +81,8 @@ struct tg_kv {
     uint64_t retry_at_ms;
     uint32_t backoff_ms;
     bool drop_wanted;
-    int drop_status; /* what outstanding commands are told */
+    char fault[KV_FAULT_BYTES]; /* what Redis said when it last refused us; "" once it did not */
+    int drop_status;            /* what outstanding commands are told */
     struct kv_reload reloads[KV_RELOADS];
     uv_timer_t tick;
     uv_getaddrinfo_t resolver;

@@ -144,7 +144,8 @@ bool invariant_ready(const struct invariant *invariant, const char **out_why)
     } else if (!tg_sales_known(invariant->sales)) {
         why = "sales not known yet";
     } else if (!tg_kv_server(invariant->kv)) {
-        why = "Redis not connected";
+        why = tg_kv_fault(invariant->kv);
+        why = why[0] != '\0' ? why : "Redis not connected";
     } else if (!tg_pg_connected(invariant->pg)) {
         why = tg_pg_fault(invariant->pg);
     }

@@ -168,7 +168,8 @@ bool reserve_service_ready(void *context, const char **out_why)
     } else if (!tg_sales_known(service->sales)) {
         *out_why = "the ledger has not told the sales yet";
     } else if (service->store->run_id(service->store) == NULL) {
-        *out_why = "not connected to a primary Redis";
+        const char *fault = service->store->fault(service->store);
+        *out_why = fault[0] != '\0' ? fault : "not connected to a primary Redis";
     } else if (!service->store->noeviction(service->store)) {
         *out_why = "Redis may evict keys: maxmemory-policy must be noeviction";
     } else if (tg_now_mono().ms - service->probed.ms > RESERVE_PROBE_STALE_MS) {

@@ -17,6 +17,8 @@ struct reserve_store {
     /* The run id and replication id of the connected, writable store; NULL while there is none. */
     const char *(*run_id)(const struct reserve_store *store);
     const char *(*replication_id)(const struct reserve_store *store);
+    /* While there is none: what it said when it refused us, or "". */
+    const char *(*fault)(const struct reserve_store *store);
     bool (*noeviction)(const struct reserve_store *store);
     /* Its settings as lines "name value"; nothing while there is none. */
     void (*configuration)(const struct reserve_store *store, char *out_text, size_t capacity);

@@ -787,6 +787,11 @@ static const char *replication_id(const struct reserve_store *port)
     return memory->connected ? memory->replication_id_text : NULL;
 }
 
+static const char *fault(const struct reserve_store *port)
+{
+    return "";
+}
+
 static bool noeviction(const struct reserve_store *port)
 {
     return ((const struct reserve_memory *)port)->connected;
@@ -806,8 +811,8 @@ void reserve_memory_init(struct reserve_memory *memory, const char *run_id_,
                          const char *replication_id_)
 {
     memset(memory, 0, sizeof *memory);
-    memory->port =
-        (struct reserve_store){run, run_id, replication_id, noeviction, configuration, check};
+    memory->port = (struct reserve_store){run,        run_id,        replication_id, fault,
+                                          noeviction, configuration, check};
     memory->connected = true;
     memcpy(memory->run_id_text, run_id_, strnlen(run_id_, sizeof memory->run_id_text - 1));
     memcpy(memory->replication_id_text, replication_id_,

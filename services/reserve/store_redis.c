@@ -159,6 +159,11 @@ static const char *replication_id(const struct reserve_store *port)
     return server != NULL ? server->replication_id : NULL;
 }
 
+static const char *fault(const struct reserve_store *port)
+{
+    return tg_kv_fault(((const struct redis_store *)port)->kv);
+}
+
 static bool noeviction(const struct reserve_store *port)
 {
     const struct tg_kv_server *server = server_of(port);
@@ -271,8 +276,8 @@ int reserve_store_redis_open(uv_loop_t *loop, const char *url,
     }
     prepare(store);
     store->rights = "";
-    store->port =
-        (struct reserve_store){run, run_id, replication_id, noeviction, configuration, check};
+    store->port = (struct reserve_store){run,        run_id,        replication_id, fault,
+                                         noeviction, configuration, check};
     store->on_change = on_change;
     store->context = context;
     const struct tg_kv_spec spec = {.url = url,

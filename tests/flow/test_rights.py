@@ -286,6 +286,16 @@ def test_each_role_of_the_ledger_is_refused_everything_else(shop):
                     cursor.execute(statement)
 
 
+def test_who_is_refused_by_redis_says_so(shop):
+    address = f"127.0.0.1:{shop.stack.env['TIDEGATE_REDIS_PORT']}"
+    for url, says in ((f"redis://gate:wrong@{address}", "WRONGPASS"), (f"redis://{address}", "NOAUTH")):
+        shop.stack.start_daemon("reserve", "reserve-2", env={"TIDEGATE_RESERVE_REDIS_URL": url}, ready=False)
+        try:
+            eventually(lambda says=says: f"Redis refuses us: {says}" in shop.stack.admin("reserve-2", "/readyz")[1], 15, f"it says {says}")
+        finally:
+            shop.stack.kill("reserve-2")
+
+
 def test_doctor_proves_it_and_names_what_is_too_much(shop):
     def said():
         return {(row["source"], row["name"]): (row["value"], row["met"]) for row in json.loads(shop.stack.ctl("-o", "json", "doctor", check=False).stdout)}
