@@ -108,6 +108,11 @@ class Seat:
         self.sid += 1
         return self.say(f"SUB {subject} {self.sid}\r\n".encode())
 
+    def hear(self):
+        """The next message: (subject, reply subject, body)."""
+        eventually(lambda: self.messages or (self.say(b"") is not None), 10, "a message")
+        return self.messages.pop(0)
+
 
 def crc16(data):
     crc = 0
@@ -186,15 +191,11 @@ def test_a_request_is_answered_once_and_by_who_heard_it(seat):
     assert edge.subscribe(inbox) is None and reserve.subscribe(subject) is None
     assert reserve.publish(inbox, b"unasked") is not None
     assert edge.publish(subject, b"mine?", inbox) is None
-    while not reserve.messages:
-        assert reserve.say(b"") is None
-    assert reserve.messages[0] == (subject, inbox, b"mine?")
+    assert reserve.hear() == (subject, inbox, b"mine?")
     assert ledger.publish(inbox, b"not asked") is not None
     assert reserve.publish(inbox, b"yours") is None
     assert reserve.publish(inbox, b"again") is not None
-    while not edge.messages:
-        assert edge.say(b"") is None
-    assert [body for _, _, body in edge.messages] == [b"yours"]
+    assert edge.hear()[2] == b"yours" and edge.say(b"") is None and edge.messages == []
 
 
 @contextlib.contextmanager
@@ -230,6 +231,26 @@ def test_a_daemon_without_its_key_says_so(bus, tmp_path):
         assert done.returncode == 69 and "nats-operator" in done.stderr
     finally:
         bus.env["TIDEGATE_NATS_KEYS"] = before
+
+
+def test_an_integrator_receives_events_and_nothing_else(shop):
+    shop.win(shop.sale(units=1))
+    with open(f"{shop.stack.run}/keys/nats-integrator", encoding="ascii") as handle:
+        one = Seat(int(shop.stack.env["TIDEGATE_NATS_PORT"]), handle.read().strip())
+    inbox, stream = "_INBOX.tidegate.integrator.shop", "TIDEGATE_EVENTS"
+    assert one.subscribe(f"{inbox}.*") is None
+
+    def answer(subject, body, reply):
+        assert one.publish(subject, body, reply) is None
+        return one.hear()
+    config = {"stream_name": stream, "config": {"durable_name": "shop", "ack_policy": "explicit", "deliver_policy": "all"}}
+    made = answer(f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.shop", json.dumps(config).encode(), f"{inbox}.1")
+    assert b'"durable_name":"shop"' in made[2], made
+    _, acknowledge, event = answer(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.shop", b"", f"{inbox}.2")
+    assert acknowledge.startswith(f"$JS.ACK.{stream}.shop.") and len(event) > 0
+    assert one.publish(acknowledge, b"+ACK") is None
+    assert one.publish(f"$JS.API.STREAM.DELETE.{stream}") is not None
+    one.close()
 
 
 # -- stores --------------------------------------------------------------------------------------------------------------
