@@ -2,10 +2,10 @@
  * Secrets as files in one folder, one file each, made by `tidegatectl keys new`. Each file is one
  * line "ID HEX\n": ID is 8 hex characters derived from the key. Files, current required, previous
  * and next optional where rotated: ticket.{current,previous,next}  32-byte secret
- * pass.{current,previous,next}   Ed25519 seed; .pub beside each pass-mac  reservation  entrant
- * 32-byte secrets    control-operator, control-invariant   Ed25519 seed; .pub beside each buyer
- * 32-byte HS256 secret of the demo shop    service   the shop's credential: "ID TEXT"; service.hash
- * its BLAKE2b
+ * pass.{current,previous,next}   Ed25519 seed; .pub beside each; pass-es256.{current,previous,next}
+ * a secret of P-256, the x of its point in .pub    pass-mac  reservation  entrant 32-byte secrets
+ * control-operator, control-invariant   Ed25519 seed; .pub beside each buyer 32-byte HS256 secret
+ * of the demo shop    service   the shop's credential: "ID TEXT"; service.hash its BLAKE2b
  *
  * A file whose ID does not belong to its key is refused: a half-copied or hand-edited file is told
  * at start, not at the first customer. Files that group or others may read are taken with a

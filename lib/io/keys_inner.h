@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What keys.c (reads) and keys_make.c (makes) share; nobody else includes this. */
+ * What keys.c (reads), keys_make.c (makes) and pass_keys.c share; nobody else includes this. */
 #ifndef TG_IO_KEYS_INNER_H
 #define TG_IO_KEYS_INNER_H
 

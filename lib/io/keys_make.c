@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Makes keys: all of a deployment, the secret of a draw, and the steps of a rotation. */
+#include "lib/io/es256.h"
 #include "lib/io/keys_inner.h"
 #include "lib/io/now.h"
 #include "lib/pure/text.h"
@@ -15,15 +16,16 @@
 enum { CREDENTIAL_BYTES = 32 };
 
 /* Every file tg_keys_new makes. */
-enum made_kind { MADE_SECRET, MADE_RING, MADE_SIGN, MADE_SERVICE, MADE_NKEY };
+enum made_kind { MADE_SECRET, MADE_RING, MADE_SIGN, MADE_SERVICE, MADE_NKEY, MADE_ES256 };
 
 static const struct {
     const char *name;
     enum made_kind kind;
 } made[] = {
-    {"ticket.current", MADE_RING},    {"pass.current", MADE_SIGN}, {"pass-mac", MADE_SECRET},
-    {"reservation", MADE_SECRET},     {"entrant", MADE_SECRET},    {"control-operator", MADE_SIGN},
-    {"control-invariant", MADE_SIGN}, {"buyer", MADE_SECRET},      {"service", MADE_SERVICE},
+    {"ticket.current", MADE_RING},      {"pass.current", MADE_SIGN},      {"pass-mac", MADE_SECRET},
+    {"pass-es256.current", MADE_ES256}, {"reservation", MADE_SECRET},     {"entrant", MADE_SECRET},
+    {"control-operator", MADE_SIGN},    {"control-invariant", MADE_SIGN}, {"buyer", MADE_SECRET},
+    {"service", MADE_SERVICE},
 #define TG_IDENTITY(name, class, what) {"nats-" name, MADE_NKEY},
 #include "catalog/identities.def"
 #undef TG_IDENTITY
@@ -146,6 +148,21 @@ static int make_nkey(const char *folder, const char *name)
     return error;
 }
 
+/* The public part is an x: lib/io/es256. */
+static int make_es256(const char *folder, const char *name)
+{
+    uint8_t secret[TG_ES256_KEY_BYTES], x[TG_ES256_KEY_BYTES];
+    int error = tg_es256_make(secret, x);
+    if (error == 0) {
+        error = write_key(folder, name, "", secret, secret);
+    }
+    if (error == 0) {
+        error = write_key(folder, name, ".pub", x, x);
+    }
+    sodium_memzero(secret, sizeof(secret));
+    return error;
+}
+
 static int make_one(const char *folder, const char *name, enum made_kind kind)
 {
     switch (kind) {
@@ -159,6 +176,8 @@ static int make_one(const char *folder, const char *name, enum made_kind kind)
         return make_service(folder, name);
     case MADE_NKEY:
         return make_nkey(folder, name);
+    case MADE_ES256:
+        return make_es256(folder, name);
     }
     return -EINVAL;
 }

@@ -13,7 +13,7 @@
 enum {
     WINDOW_S = TG_MAX_PASS_WINDOW_MS / 1000,
     WINDOWS_VALID = 2,
-    SIGNATURE_BYTES = crypto_sign_BYTES,
+    SIGNATURE_BYTES = TG_PASS_SIGNATURE_BYTES,
     SIGNATURE_LENGTH = TG_BASE64URL_LENGTH(SIGNATURE_BYTES),
     KID_LENGTH = 8,
     HEAD_BYTES = 56, /* {"alg":"EdDSA","typ":"tg-pass+jwt","kid":"01234567"} and some */
@@ -21,9 +21,11 @@ enum {
     JTI_BYTES = 24
 };
 
-#define HEAD_BEFORE "{\"alg\":\"EdDSA\",\"typ\":\"tg-pass+jwt\",\"kid\":\""
+#define HEAD_EDDSA "{\"alg\":\"EdDSA\",\"typ\":\"tg-pass+jwt\",\"kid\":\""
+#define HEAD_ES256 "{\"alg\":\"ES256\",\"typ\":\"tg-pass+jwt\",\"kid\":\""
 #define HEAD_AFTER "\"}"
-static_assert(sizeof(HEAD_BEFORE HEAD_AFTER) - 1 + KID_LENGTH <= HEAD_BYTES, "header fits");
+static_assert(sizeof(HEAD_EDDSA HEAD_AFTER) - 1 + KID_LENGTH <= HEAD_BYTES, "header fits");
+static_assert(crypto_sign_BYTES == 64, "both algorithms sign in 64 bytes");
 
 /* The last window whose expiry is still a year of four digits. */
 static const uint64_t window_max = UINT64_C(253402300799) / WINDOW_S - WINDOWS_VALID;
@@ -60,9 +62,9 @@ static char *put_number(char *at, uint64_t value)
     return at + tg_unsigned_format(value, at);
 }
 
-static size_t write_head(const char *kid, char *out_text)
+static size_t write_head(enum tg_pass_algorithm algorithm, const char *kid, char *out_text)
 {
-    char *at = put_text(out_text, HEAD_BEFORE);
+    char *at = put_text(out_text, algorithm == TG_PASS_EDDSA ? HEAD_EDDSA : HEAD_ES256);
     at = put_text(at, kid);
     at = put_text(at, HEAD_AFTER);
     return (size_t)(at - out_text);
@@ -92,26 +94,32 @@ static size_t write_claims(const struct tg_pass *pass, char *out_text)
     return (size_t)(at - out_text);
 }
 
-/* header.claims as it is signed. Returns its length. */
-static size_t write_signed_part(const char *kid, const struct tg_pass *pass, char *out_text)
+size_t tg_pass_write(enum tg_pass_algorithm algorithm, const char *kid, const struct tg_pass *pass,
+                     char *out_text)
 {
+    assert(strlen(kid) == KID_LENGTH && pass->user_length <= TG_MAX_USER_BYTES &&
+           pass->window <= window_max);
     char head[HEAD_BYTES];
     char claims[CLAIMS_BYTES];
-    size_t length = tg_base64url_encode((const uint8_t *)head, write_head(kid, head), out_text);
+    size_t length =
+        tg_base64url_encode((const uint8_t *)head, write_head(algorithm, kid, head), out_text);
     out_text[length++] = '.';
     return length + tg_base64url_encode((const uint8_t *)claims, write_claims(pass, claims),
                                         out_text + length);
 }
 
+size_t tg_pass_attach(char *text, size_t length, const uint8_t signature[TG_PASS_SIGNATURE_BYTES])
+{
+    text[length++] = '.';
+    return length + tg_base64url_encode(signature, TG_PASS_SIGNATURE_BYTES, text + length);
+}
+
 size_t tg_pass_sign(const struct tg_sign_key *key, const struct tg_pass *pass, char *out_text)
 {
-    assert(strlen(key->id) == KID_LENGTH && pass->user_length <= TG_MAX_USER_BYTES &&
-           pass->window <= window_max);
     uint8_t signature[SIGNATURE_BYTES];
-    size_t length = write_signed_part(key->id, pass, out_text);
+    size_t length = tg_pass_write(TG_PASS_EDDSA, key->id, pass, out_text);
     (void)crypto_sign_detached(signature, NULL, (const uint8_t *)out_text, length, key->secret);
-    out_text[length++] = '.';
-    return length + tg_base64url_encode(signature, sizeof(signature), out_text + length);
+    return tg_pass_attach(out_text, length, signature);
 }
 
 /* ---- reading ---- */
@@ -215,8 +223,8 @@ static bool read_claims(const char *text, size_t length, struct tg_pass *out_pas
     return true;
 }
 
-/* The key id of a header in our spelling. */
-static bool read_head(const char *text, size_t length, char out_kid[KID_LENGTH + 1])
+/* Algorithm and key id of a header in our spelling. */
+static bool read_head(const char *text, size_t length, struct tg_pass_read *out_read)
 {
     char head[HEAD_BYTES];
     size_t head_length = 0;
@@ -225,9 +233,11 @@ static bool read_head(const char *text, size_t length, char out_kid[KID_LENGTH +
         return false;
     }
     struct cursor cursor = {head, head + head_length};
-    return take(&cursor, HEAD_BEFORE) &&
-           take_plain(&cursor, out_kid, KID_LENGTH + 1, &kid_length) && kid_length == KID_LENGTH &&
-           take(&cursor, HEAD_AFTER) && cursor.at == cursor.end;
+    bool eddsa = take(&cursor, HEAD_EDDSA);
+    out_read->algorithm = eddsa ? TG_PASS_EDDSA : TG_PASS_ES256;
+    return (eddsa || take(&cursor, HEAD_ES256)) &&
+           take_plain(&cursor, out_read->kid, KID_LENGTH + 1, &kid_length) &&
+           kid_length == KID_LENGTH && take(&cursor, HEAD_AFTER) && cursor.at == cursor.end;
 }
 
 struct parts {
@@ -255,22 +265,6 @@ static bool split(const char *text, size_t length, struct parts *out_parts)
     return true;
 }
 
-static int check_signature(const struct tg_verify_key *key, const char *text,
-                           const char *signature_text)
-{
-    uint8_t signature[SIGNATURE_BYTES];
-    size_t length = 0;
-    if (tg_base64url_decode(signature_text, SIGNATURE_LENGTH, signature, sizeof(signature),
-                            &length) != 0) {
-        return TG_ERR_MALFORMED;
-    }
-    size_t signed_length = (size_t)(signature_text - 1 - text);
-    return crypto_sign_verify_detached(signature, (const uint8_t *)text, signed_length,
-                                       key->public_key) == 0
-               ? 0
-               : TG_ERR_FORGED;
-}
-
 static const struct tg_verify_key *find_key(const struct tg_verify_key *keys, size_t key_count,
                                             const char *kid)
 {
@@ -282,30 +276,45 @@ static const struct tg_verify_key *find_key(const struct tg_verify_key *keys, si
     return NULL;
 }
 
+int tg_pass_read(const char *text, size_t length, struct tg_pass_read *out_read)
+{
+    struct parts parts;
+    struct tg_pass_read read = {0};
+    char claims[CLAIMS_BYTES];
+    char again[TG_MAX_PASS_BYTES + 1];
+    size_t claims_length = 0;
+    size_t signature_length = 0;
+    if (!split(text, length, &parts) || !read_head(text, parts.head_length, &read) ||
+        tg_base64url_decode(parts.claims, parts.claims_length, (uint8_t *)claims, sizeof(claims),
+                            &claims_length) != 0 ||
+        !read_claims(claims, claims_length, &read.pass) ||
+        tg_base64url_decode(parts.signature, SIGNATURE_LENGTH, read.signature,
+                            sizeof(read.signature), &signature_length) != 0) {
+        return TG_ERR_MALFORMED;
+    }
+    read.signed_length = (size_t)(parts.signature - 1 - text);
+    if (tg_pass_write(read.algorithm, read.kid, &read.pass, again) != read.signed_length ||
+        memcmp(again, text, read.signed_length) != 0) {
+        return TG_ERR_MALFORMED;
+    }
+    *out_read = read;
+    return 0;
+}
+
 int tg_pass_verify(const struct tg_verify_key *keys, size_t key_count, const char *text,
                    size_t length, struct tg_pass *out_pass)
 {
-    struct parts parts;
-    struct tg_pass pass = {0};
-    char claims[CLAIMS_BYTES];
-    char again[TG_MAX_PASS_BYTES + 1];
-    char kid[KID_LENGTH + 1];
-    size_t claims_length = 0;
-    if (!split(text, length, &parts) || !read_head(text, parts.head_length, kid) ||
-        tg_base64url_decode(parts.claims, parts.claims_length, (uint8_t *)claims, sizeof(claims),
-                            &claims_length) != 0 ||
-        !read_claims(claims, claims_length, &pass)) {
-        return TG_ERR_MALFORMED;
+    struct tg_pass_read read;
+    int error = tg_pass_read(text, length, &read);
+    if (error != 0) {
+        return error;
     }
-    size_t signed_length = (size_t)(parts.signature - 1 - text);
-    if (write_signed_part(kid, &pass, again) != signed_length ||
-        memcmp(again, text, signed_length) != 0) {
-        return TG_ERR_MALFORMED;
+    const struct tg_verify_key *key = find_key(keys, key_count, read.kid);
+    if (read.algorithm != TG_PASS_EDDSA || key == NULL ||
+        crypto_sign_verify_detached(read.signature, (const uint8_t *)text, read.signed_length,
+                                    key->public_key) != 0) {
+        return TG_ERR_FORGED;
     }
-    const struct tg_verify_key *key = find_key(keys, key_count, kid);
-    int error = key != NULL ? check_signature(key, text, parts.signature) : TG_ERR_FORGED;
-    if (error == 0) {
-        *out_pass = pass;
-    }
-    return error;
+    *out_pass = read.pass;
+    return 0;
 }

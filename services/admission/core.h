@@ -46,6 +46,8 @@ struct admission_view {
 struct admission_keys {
     struct tg_key_ring tickets;
     struct tg_sign_key sign;
+    enum tg_pass_algorithm algorithm;
+    char es256_id[9];              /* ES256: the core writes what the shell signs */
     uint8_t mac[TG_KEY_BYTES];     /* of the jti, shared with reserve only */
     uint8_t entrant[TG_KEY_BYTES]; /* of a draw's entrants, shared with the edges */
 };

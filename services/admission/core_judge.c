@@ -110,7 +110,11 @@ static void sign(const struct admission_brain *brain, struct tg_wall now,
     place_of(brain, ask, ticket, pass.place);
     tg_jti(brain->keys->mac, brain->sale, pass.generation, pass.place, pass.user, pass.user_length,
            pass.window, pass.jti);
-    tg_pass_sign(&brain->keys->sign, &pass, out_answer->pass);
+    if (brain->keys->algorithm == TG_PASS_ES256) {
+        (void)tg_pass_write(TG_PASS_ES256, brain->keys->es256_id, &pass, out_answer->pass);
+    } else {
+        (void)tg_pass_sign(&brain->keys->sign, &pass, out_answer->pass);
+    }
     out_answer->expires_at = tg_pass_expires(pass.window);
 }
 

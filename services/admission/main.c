@@ -16,6 +16,7 @@ int main(int argc, char **argv)
         .rows = rows,
         .row_count = sizeof rows / sizeof rows[0],
         .settings = &service.settings,
+        .check = admission_service_check,
         .start = admission_service_start,
         .ready = admission_service_ready,
         .drain = admission_service_drain,

@@ -5,7 +5,11 @@
 #include "lib/io/keys.h"
 #include "lib/io/metrics.h"
 #include "lib/io/now.h"
+#include "lib/io/pass_keys.h"
 #include "services/admission/wire.h"
+
+#include <stdio.h>
+#include <string.h>
 
 enum { SHARE_EVERY_MS = 100, EXPORT_EVERY_MS = 1000 };
 
@@ -100,6 +104,22 @@ static void on_export(void *context)
     admission_gauge_export(service->gauges);
 }
 
+/* The core wrote header and claims; ES256 is libcrypto's, so the signature comes from here. */
+static void sign_es256(const struct admission_service *service, struct admission_answer *answer)
+{
+    uint8_t signature[TG_PASS_SIGNATURE_BYTES];
+    if (service->es256 == NULL || answer->reason != TG_REASON_NONE) {
+        return;
+    }
+    size_t length = strlen(answer->pass);
+    if (tg_es256_sign(service->es256, answer->pass, length, signature) == 0) {
+        (void)tg_pass_attach(answer->pass, length, signature);
+    } else {
+        answer->reason = TG_REASON_TRY_AGAIN;
+        answer->pass[0] = '\0';
+    }
+}
+
 static void on_ask(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct admission_service *service = context;
@@ -120,6 +140,7 @@ static void on_ask(void *context, struct tg_bus_incoming *take_incoming)
         event.ask.view = view_of(service, (size_t)index, sale);
         feed(service, (size_t)index, &event, &answer);
     }
+    sign_es256(service, &answer);
     tg_metric_add(TG_METRIC_PASSES,
                   answer.reason == TG_REASON_NONE ? "admitted" : tg_reason_code(answer.reason), 1);
     if (answer.reason == TG_REASON_NONE && TG_FAILPOINT(ADMISSION_PASSED) != 0) {
@@ -213,6 +234,22 @@ static struct admission_goals goals_of(const struct admission_settings *settings
                                     .slow_one_in = (uint64_t)settings->slow_one_in};
 }
 
+int admission_service_check(void *context)
+{
+    struct admission_service *service = context;
+    const char *algorithm = service->settings.pass_algorithm;
+    bool es256 = strcmp(algorithm, "ES256") == 0;
+    if (!es256 && strcmp(algorithm, "EdDSA") != 0) {
+        (void)fprintf(stderr,
+                      "TIDEGATE_ADMISSION_PASS_ALGORITHM=\"%s\" is refused; expected EdDSA or "
+                      "ES256\n",
+                      algorithm);
+        return TG_ERR_SETTING;
+    }
+    service->keys.algorithm = es256 ? TG_PASS_ES256 : TG_PASS_EDDSA;
+    return 0;
+}
+
 static int read_keys(void *context)
 {
     struct admission_service *service = context;
@@ -223,8 +260,13 @@ static int read_keys(void *context)
     if (error == 0) {
         error = tg_keys_secret(service->settings.keys, "entrant", service->keys.entrant);
     }
-    return error != 0 ? error
-                      : tg_keys_secret(service->settings.keys, "pass-mac", service->keys.mac);
+    if (error == 0) {
+        error = tg_keys_secret(service->settings.keys, "pass-mac", service->keys.mac);
+    }
+    if (error == 0 && service->keys.algorithm == TG_PASS_ES256) {
+        error = tg_pass_keys_es256(service->settings.keys, service->keys.es256_id, &service->es256);
+    }
+    return error;
 }
 
 int admission_service_start(struct tg_app *app, void *context)
@@ -274,4 +316,5 @@ void admission_service_stop(void *context)
 {
     struct admission_service *service = context;
     tg_brains_stop(&service->brains);
+    service->es256 = tg_es256_free(service->es256);
 }

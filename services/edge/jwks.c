@@ -3,22 +3,48 @@
  * library. */
 #include "services/edge/answer.h"
 
+static void write_bytes(struct edge_writer *writer, const char *name,
+                        const uint8_t bytes[TG_ES256_KEY_BYTES])
+{
+    char text[TG_BASE64URL_LENGTH(TG_ES256_KEY_BYTES) + 1];
+    tg_base64url_encode(bytes, TG_ES256_KEY_BYTES, text);
+    edge_write(writer, name);
+    edge_write_string(writer, text);
+}
+
+static void write_eddsa(struct edge_writer *writer, const struct tg_verify_key *key)
+{
+    edge_write(writer, "{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"use\":\"sig\",\"alg\":\"EdDSA\","
+                       "\"kid\":");
+    edge_write_string(writer, key->id);
+    write_bytes(writer, ",\"x\":", key->public_key);
+    edge_write(writer, "}");
+}
+
+static void write_es256(struct edge_writer *writer, const char *id, const struct tg_es256 *key)
+{
+    uint8_t x[TG_ES256_KEY_BYTES], y[TG_ES256_KEY_BYTES];
+    tg_es256_point(key, x, y);
+    edge_write(writer, ",{\"kty\":\"EC\",\"crv\":\"P-256\",\"use\":\"sig\",\"alg\":\"ES256\","
+                       "\"kid\":");
+    edge_write_string(writer, id);
+    write_bytes(writer, ",\"x\":", x);
+    write_bytes(writer, ",\"y\":", y);
+    edge_write(writer, "}");
+}
+
 bool edge_jwks_prepare(struct edge *edge)
 {
+    const struct tg_pass_keys *keys = &edge->passes;
     struct edge_writer writer;
     edge_write_begin(&writer, edge->jwks, sizeof(edge->jwks));
     edge_write(&writer, "{\"keys\":[");
-    for (size_t i = 0; i < edge->pass_count; i++) {
-        char x[TG_BASE64URL_LENGTH(32) + 1];
-        tg_base64url_encode(edge->passes[i].public_key, sizeof(edge->passes[i].public_key), x);
-        edge_write(&writer, i == 0 ? "{" : ",{");
-        edge_write(
-            &writer,
-            "\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"use\":\"sig\",\"alg\":\"EdDSA\",\"kid\":");
-        edge_write_string(&writer, edge->passes[i].id);
-        edge_write(&writer, ",\"x\":");
-        edge_write_string(&writer, x);
-        edge_write(&writer, "}");
+    for (size_t i = 0; i < keys->eddsa_count; i++) {
+        edge_write(&writer, i == 0 ? "" : ",");
+        write_eddsa(&writer, &keys->eddsa[i]);
+    }
+    for (size_t i = 0; i < keys->es256_count; i++) {
+        write_es256(&writer, keys->es256_ids[i], keys->es256[i]);
     }
     edge_write(&writer, "]}");
     edge->jwks_length = writer.length;

@@ -78,7 +78,7 @@ static bool check_pass(const struct edge_request *request, struct wish *wish,
     *out_fault = EDGE_PASS_INVALID;
     size_t length = strlen(wish->pass_text);
     if (length > TG_MAX_PASS_BYTES ||
-        tg_pass_verify(edge->passes, edge->pass_count, wish->pass_text, length, &wish->pass) != 0) {
+        tg_pass_keys_verify(&edge->passes, wish->pass_text, length, &wish->pass) != 0) {
         return false;
     }
     const struct tg_holder *user = &wish->caller.user;

@@ -197,7 +197,7 @@ static int read_keys(void *context)
     edge->tickets.subkeys = &edge->subkeys;
     tg_random(edge->nonce, sizeof(edge->nonce));
     if (error == 0) {
-        error = tg_keys_verify(folder, "pass", edge->passes, &edge->pass_count);
+        error = tg_pass_keys_read(folder, &edge->passes);
     }
     if (error == 0) {
         error = tg_keys_secret(folder, "entrant", edge->entrant);
@@ -327,6 +327,7 @@ void edge_stop(void *context)
     struct edge *edge = context;
     edge->server = tg_http_free(edge->server);
     edge->sales = tg_sales_free(edge->sales);
+    tg_pass_keys_free(&edge->passes);
     edge_words_free();
     edge_page_free();
     free(edge->limits);

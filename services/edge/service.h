@@ -8,10 +8,10 @@
 #include "lib/io/http.h"
 #include "lib/io/jwt.h"
 #include "lib/io/metrics.h"
+#include "lib/io/pass_keys.h"
 #include "lib/io/sales.h"
 #include "lib/pure/challenge.h"
 #include "lib/pure/client.h"
-#include "lib/pure/pass.h"
 #include "lib/pure/rate.h"
 #include "services/edge/core.h"
 #include "services/edge/core_score.h"
@@ -23,7 +23,7 @@ enum {
     EDGE_ORIGINS_MAX = 16,
     EDGE_BOARD_BYTES = 1024,
     EDGE_POLICY_BYTES = 8192,
-    EDGE_JWKS_BYTES = 1024,
+    EDGE_JWKS_BYTES = 1536,
     EDGE_ETAG_BYTES = 24
 };
 
@@ -82,8 +82,7 @@ struct edge {
     struct tg_key_ring tickets;
     struct tg_subkeys subkeys;
     uint8_t nonce[TG_TICKET_NONCE_BYTES]; /* of the last ticket: a random prefix, and a number */
-    struct tg_verify_key passes[3];
-    size_t pass_count;
+    struct tg_pass_keys passes;
     uint8_t entrant[TG_KEY_BYTES], challenge[TG_KEY_BYTES];
     struct tg_spent spent;
     struct tg_jwt_key buyers;

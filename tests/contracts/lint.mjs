@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// node lint.mjs openapi|asyncapi FILE: prints what is wrong, a line each; exits 1 when there is anything.
+// node lint.mjs openapi|asyncapi|istio FILE: prints what is wrong, a line each; exits 1 when there is anything.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -20,7 +20,22 @@ async function asyncapi(file) {
   return problems.filter((one) => one.severity === ERROR || one.severity === WARNING).map((one) => `${one.code}: ${one.message} (${one.path.join('.')})`);
 }
 
+async function istio(file) {
+  const { parseAllDocuments } = require('yaml');
+  const problems = [];
+  for (const document of parseAllDocuments(readFileSync(file, 'utf8'), { uniqueKeys: true })) {
+    const object = document.toJS();
+    const { [object.kind]: Kind } = require(`@kubernetes-models/istio/${object.apiVersion}/${object.kind}`);
+    try {
+      new Kind(object).validate();
+    } catch (fault) {
+      problems.push(`${object.kind}: ${fault.message}`);
+    }
+  }
+  return problems;
+}
+
 const [kind, file] = process.argv.slice(2);
-const problems = await { openapi, asyncapi }[kind](file);
+const problems = await { openapi, asyncapi, istio }[kind](file);
 console.log(problems.join('\n') || `${file}: nothing is wrong`);
 process.exit(problems.length ? 1 : 0);

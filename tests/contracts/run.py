@@ -139,10 +139,35 @@ def proto_lint():
     yield from command(BUF, "build", "proto", "-o", os.devnull)
 
 
+def gateways():
+    """The examples that no test runs: Istio's kinds by their schemas, Envoy's provider by what passes say."""
+    yield from command("node", f"{HERE}/lint.mjs", "istio", "deploy/gateways/passes/istio.yaml")
+    with open(f"{ROOT}/deploy/gateways/passes/envoy.yaml", encoding="utf-8") as handle:
+        resources = yaml.safe_load(handle)["static_resources"]
+    filters = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
+    if [one["name"] for one in filters] != ["envoy.filters.http.jwt_authn", "envoy.filters.http.router"]:
+        yield "envoy.yaml: expected jwt_authn before the router"
+    rules = filters[0]["typed_config"]
+    provider = rules["providers"][rules["rules"][0]["requires"]["provider_name"]]
+    with open(f"{ROOT}/deploy/gateways/passes/istio.yaml", encoding="utf-8") as handle:
+        istio = next(iter(yaml.safe_load_all(handle)))["spec"]["jwtRules"][0]
+    with open(f"{ROOT}/lib/pure/pass.c", encoding="utf-8") as handle:
+        issuer = re.search(r'\\"iss\\":\\"(\w+)\\"', handle.read()).group(1)
+    for name, rule, headers, keys in (("envoy.yaml", provider, provider["from_headers"], provider["remote_jwks"]["http_uri"]["uri"]),
+                                      ("istio.yaml", istio, istio["fromHeaders"], istio["jwksUri"])):
+        if rule["issuer"] != issuer or len(rule["audiences"]) != 1:
+            yield f"{name}: expected the issuer {issuer} and one sale"
+        if headers != [{"name": "X-Admission-Token"}] or not keys.endswith("/.well-known/jwks.json"):
+            yield f"{name}: passes come in X-Admission-Token, keys from /.well-known/jwks.json"
+    clusters = {cluster["name"] for cluster in resources["clusters"]}
+    if not {provider["remote_jwks"]["http_uri"]["cluster"], "shop"} <= clusters:
+        yield f"envoy.yaml: clusters {clusters} lack one that is used"
+
+
 def main():
     subprocess.run([f"{ROOT}/tools/npm/setup.sh"], check=True)
     failed = 0
-    checks = (proto_lint, proto_breaking, openapi, asyncapi, alerts, dashboard)
+    checks = (proto_lint, proto_breaking, openapi, asyncapi, alerts, dashboard, gateways)
     for check in checks:
         faults = list(check())
         failed += bool(faults)
