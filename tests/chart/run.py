@@ -23,9 +23,10 @@ NPM = os.path.join(ROOT, "build", "npm")
 GOLDEN = os.path.join(HERE, "golden")
 HELMS = {"helm3": "v32", "helm4": "v35"}
 EDGES = ("edge", "edge-waiting", "edge-checkout")
-SECRET_KEYS = {"control-operator", "control-invariant", "pass.current", "pass-mac", "reservation", "entrant", "buyer", "service", "ticket.current",
+SECRET_KEYS = {"control-operator", "control-invariant", "pass.current", "pass-es256.current", "pass-mac", "reservation", "entrant", "buyer", "service",
+               "ticket.current",
                *(f"nats-{identity}" for identity in (*EDGES, "queue", "admission", "reserve", "ledger", "sweeper", "invariant", "operator"))}
-OWN_SECRETS = {"edge": {"ticket.current", "entrant", "buyer"}, "queue": set(), "admission": {"ticket.current", "pass.current", "pass-mac", "entrant"},
+OWN_SECRETS = {"edge": {"ticket.current", "entrant", "buyer"}, "queue": set(), "admission": {"ticket.current", "pass.current", "pass-es256.current", "pass-mac", "entrant"},
                "reserve": {"pass-mac", "reservation"}, "ledger": set(), "sweeper": set(), "invariant": {"control-invariant"}}
 
 # What is wrong -> what the refusal says.
