@@ -18,6 +18,7 @@ RELEASE = "sale"
 CLASSES = ("edge", "queue", "admission", "reserve", "ledger", "sweeper", "invariant")
 STEP_S = 420  # longest wait for anything, on a machine that is busy
 BUYERS, UNITS = 600, 60
+AGAIN_MAX = 0.01  # of all answers, while something is replaced: "try again", which the same key finds out about
 SALE = """sale: {name}
 items: [{{sku: {name}, units: {units}, price: 4900, currency: EUR}}]
 opensAt: 2026-01-01T10:00:00Z
@@ -144,7 +145,7 @@ class Day:
         self.start_pod(f"play-{name}", ["/usr/bin/rehearse", "--sale", name, "--buyers", str(buyers), "--units", str(units), "--arrive-s", "5",
                                         "--connections", "60", "--limit-s", "400", "--out", "/dev/termination-log", *options])
 
-    def verdict(self, name, units=UNITS, faults=False):
+    def verdict(self, name, units=UNITS, again=0):
         """The referee's report, after what has to be so in every one: nothing lost, nothing contradictory, sold out exactly."""
         code, message, logs = self.finish_pod(f"play-{name}")
         try:
@@ -155,7 +156,7 @@ class Day:
         exact = {"oversold": 0, "lostHolds": 0, "wrongAnswers": 0, "unsold": 0, "stillHeld": 0, "confirmed": units}
         need(all(report[key] == value for key, value in exact.items()), f"not sold out exactly: {told} {report['failures']}")
         need(code == 0 and report["verdict"] == "pass", f"the referee says {report['failures']}: {told}\n{logs[-2000:]}")
-        need(faults or report["http5xx"] == 0, f"answers failed: {told} {report['http5xxByRequest']}")
+        need(report["http5xx"] <= report["client"]["answers"] * again, f"too many answers to try again: {told} {report['http5xxByRequest']}")
         return f"{report['confirmed']} of {units} sold, 0 lost, 0 contradictory, {report['http5xx']} to try again of {report['client']['answers']} answers"
 
     def board(self, name):
@@ -200,17 +201,17 @@ class Day:
         self.play("plain")
         return self.verdict("plain")
 
-    def under_load(self, name, change, faults=False):
+    def under_load(self, name, change):
         """A slow sale begins, the change is made from its first unit on, the rest is sold fast; the change must end while it runs."""
         units = 400
         self.declare(name, units, pace=2)
-        self.play(name, *(["--faults"] if faults else []), buyers=800, units=units)
+        self.play(name, "--faults", buyers=800, units=units)
         self.sold_some(name, units)
         change()
         need(self.ended(f"play-{name}") is None and self.board(name).get("remaining", 0) > 0,
              f"{name} was sold out before the change was made: nothing is shown")
         self.ctl("pace", name, "200/s")
-        return self.verdict(name, units, faults)
+        return self.verdict(name, units, AGAIN_MAX)
 
     def roll(self, command, *arguments):
         before = {pod["metadata"]["uid"] for name in CLASSES for pod in self.pods(name)}
@@ -233,7 +234,7 @@ class Day:
                 victim = self.ready_pods(name)[0]["metadata"]["name"]
                 self.kubectl("delete", "pod", victim, "--grace-period=0", "--force", "--wait=false")
                 self.wait(f"{name} is back", lambda victim=victim: self.all_ready() and victim not in str(self.pods()))
-        return self.under_load("kills", change, faults=True)
+        return self.under_load("kills", change)
 
     def drain(self):
         """A node is drained while no other can take its pods: the budgets leave one of each class, and sales go on."""
