@@ -12,13 +12,12 @@
 
 enum { ANSWER_BYTES = 2048, DEADLINE_S = 2 };
 
-/* The address to ask: what listens everywhere is asked on the loopback. */
+/* The address to ask: what listens everywhere is asked on the loopback of IPv4, which is there also
+ * where a container has no IPv6; "::" hears both. */
 static const char *host_to_ask(const char *host)
 {
-    if (strcmp(host, "0.0.0.0") == 0) {
-        return "127.0.0.1";
-    }
-    return strcmp(host, "::") == 0 ? "::1" : host;
+    const bool everywhere = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+    return everywhere ? "127.0.0.1" : host;
 }
 
 static int connect_to(const char *host, int64_t port)
