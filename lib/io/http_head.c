@@ -5,7 +5,6 @@
 #include "lib/io/http_parts.h"
 #include "lib/pure/number.h"
 
-#include <endian.h>
 #include <llhttp.h>
 #include <string.h>
 #include <strings.h>
@@ -58,18 +57,6 @@ static enum tg_reason end_line(struct tg_http_scan *scan, const char *text, uint
     return scan->lines == 1 ? check_request_line(text + scan->line, length) : TG_REASON_NONE;
 }
 
-/* How many of the next eight bytes come before the first control character or tab. */
-static uint32_t plain_bytes(const char *text)
-{
-    const uint64_t each = UINT64_MAX / 255;
-    uint64_t word;
-    memcpy(&word, text, sizeof(word));
-    word = le64toh(word);
-    const uint64_t del = word ^ each * 0x7f;
-    const uint64_t found = (((word - each * 0x20) & ~word) | ((del - each) & ~del)) & each * 0x80;
-    return found == 0 ? sizeof(word) : (uint32_t)__builtin_ctzll(found) / 8;
-}
-
 /* True when none of the next sixteen bytes is a control character or tab. */
 static bool all_plain(const char *text)
 {
@@ -91,12 +78,8 @@ static uint32_t skip_plain(const char *text, uint32_t at, uint32_t length)
     while (length - at >= 16 && all_plain(text + at)) {
         at += 16;
     }
-    while (at < length) {
-        const uint32_t plain = length - at >= sizeof(uint64_t) ? plain_bytes(text + at) : 0;
-        if (plain == 0 && is_control((unsigned char)text[at])) {
-            break;
-        }
-        at += plain > 0 ? plain : 1;
+    while (at < length && !is_control((unsigned char)text[at])) {
+        at++;
     }
     return at;
 }
