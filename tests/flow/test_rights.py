@@ -14,7 +14,7 @@ import nacl.signing
 import psycopg2
 import pytest
 import redis
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, close_shop, open_shop
 from shop import eventually
 from stack import Stack
 
@@ -323,6 +323,7 @@ def test_doctor_proves_it_and_names_what_is_too_much(shop):
     eventually(lambda: said().get(("reserve", "redis_rights")) == ("least", True), 15, "the gate's user has least rights")
     facts = said()
     assert facts[("ledger", "postgres_rights")] == ("least", True) and facts[("ledger", "postgres_tls")] == ("local", True)
+    assert facts[("nats", "nats_rights")] == ("least", True)
     assert facts[("nats", "anonymous")] == ("no", True) and facts[("nats", "tls")] == ("local", True)
     as_user(shop.stack, "admin").execute_command("ACL", "SETUSER", "gate", "+config|get")
     shop.stack.psql("GRANT DELETE ON tidegate.reservations TO tidegate_ledger")
@@ -348,3 +349,13 @@ def test_a_process_of_a_pod_tells_what_is_open(shop):
         assert "seccomp" in told and closed.isdisjoint(told) and ("no_new_privileges" in told) == (not closed)
     shop.stack.kill("sweeper")
     shop.stack.start_daemon("sweeper")
+
+
+def test_doctor_refuses_a_bus_that_lets_anybody_in():
+    open_one, folder = open_shop(guarded=False)
+    try:
+        done = open_one.stack.ctl("-o", "json", "doctor", check=False)
+        facts = {row["name"]: (row["value"], row["must"]) for row in json.loads(done.stdout) if not row["met"]}
+        assert done.returncode == 1 and facts == {"anonymous": ("yes", True), "nats_rights": ("all", False)}, facts
+    finally:
+        close_shop(open_one, folder)

@@ -115,6 +115,32 @@ static bool anonymous(const struct ctl_examination *examination)
     return true;
 }
 
+static void on_signal_heard(void *context, struct tg_bus_incoming *take_incoming)
+{
+    (void)context;
+    tg_bus_release(take_incoming);
+}
+
+static bool is_refused(const void *context)
+{
+    const struct ctl_session *session = context;
+    return !tg_bus_healthy(session->bus);
+}
+
+/* Whether NATS refuses us to hear what no operator needs: then it does so for all. Nothing is taken
+ * from anybody by hearing it too. */
+static const char *rights(const struct ctl_examination *examination)
+{
+    struct ctl_session own;
+    if (ctl_session_open(examination->options, true, &own) != CTL_DONE) {
+        return "unknown";
+    }
+    bool refused = tg_bus_serve(own.bus, TG_MESSAGE_LOAD_SIGNAL, on_signal_heard, NULL) == 0 &&
+                   ctl_session_until(&own, is_refused, &own, ASK_MS) && tg_bus_connected(own.bus);
+    ctl_session_close(&own);
+    return refused ? "least" : "all";
+}
+
 static const char *transport(const char *url)
 {
     bool tls = strncmp(url, "tls://", 6) == 0;
@@ -129,6 +155,7 @@ static void look_at_bus(struct ctl_examination *examination)
     if (patient != NULL) {
         note(patient, "max_payload %" PRId64 "\n", tg_bus_payload_max(examination->session->bus));
         note(patient, "anonymous %s\n", anonymous(examination) ? "yes" : "no");
+        note(patient, "nats_rights %s\n", rights(examination));
         note(patient, "tls %s\n", transport(examination->session->server));
     }
 }
