@@ -185,9 +185,14 @@ PROTOCOL = (
 )
 
 TOKEN = (
-    code("token", "pass: no signature", "lib/pure/pass.c", "key != NULL ? check_signature(key, text, parts.signature) : TG_ERR_FORGED",
-         "key != NULL ? 0 : TG_ERR_FORGED", "pure_pass::every_flipped_bit_is_refused", cheap=True),
-    code("token", "pass: any spelling", "lib/pure/pass.c", "        memcmp(again, text, signed_length) != 0) {\n", "        false) {\n",
+    code("token", "pass: either s of ES256", "lib/io/es256.c", "        is_low(group, s, other) && ECDSA_SIG_set0", "        ECDSA_SIG_set0",
+         "io_es256::the_other_s_is_refused"),
+    code("token", "pass: ES256 by any key", "lib/io/pass_keys.c", "        if (strcmp(keys->es256_ids[i], read->kid) == 0) {", "        if (true) {",
+         "io_es256::case_26_a_pass_has_the_algorithm_of_its_key"),
+    code("token", "pass: no signature", "lib/pure/pass.c",
+         "        crypto_sign_verify_detached(read.signature, (const uint8_t *)text, read.signed_length,\n"
+         "                                    key->public_key) != 0) {", "        false) {", "pure_pass::every_flipped_bit_is_refused", cheap=True),
+    code("token", "pass: any spelling", "lib/pure/pass.c", "        memcmp(again, text, read.signed_length) != 0) {\n", "        false) {\n",
          "pure_pass::case_26_every_other_member_list_is_refused"),
     code("token", "pass: any key id", "lib/pure/pass.c", "        if (strcmp(keys[i].id, kid) == 0) {\n", "        if (true) {\n",
          "pure_pass::case_26_algorithm_and_key_are_ours_to_choose"),

@@ -117,7 +117,7 @@ static void what_is_no_key_is_refused(void **state)
     assert_int_equal(tg_es256_open_public(bytes, &key), TG_ERR_MALFORMED);
 }
 
-static void a_pass_has_the_algorithm_of_its_key(void **state)
+static void case_26_a_pass_has_the_algorithm_of_its_key(void **state)
 {
     char folder[] = "/tmp/tidegate-es256-XXXXXX", keys_folder[64], id[9], command[96];
     char pass_text[2][TG_MAX_PASS_BYTES + 1];
@@ -178,7 +178,7 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_is_refused),
         cmocka_unit_test(the_other_s_is_refused),
         cmocka_unit_test(what_is_no_key_is_refused),
-        cmocka_unit_test(a_pass_has_the_algorithm_of_its_key),
+        cmocka_unit_test(case_26_a_pass_has_the_algorithm_of_its_key),
     };
     if (sodium_init() < 0) {
         return 1;
