@@ -191,7 +191,7 @@ def documents():
         for name in re.findall(r"`([a-z_0-9]+)\(\)`", read(path)):
             if not re.search(rf"\b{name}\(", code):
                 yield f"{path}: there is no function {name}()"
-        for name in re.findall(r"`(tidegate\.[a-z_]+)`", read(path)):
+        for name in re.findall(r"`(tidegate\.(?!conf`)[a-z_]+)`", read(path)):
             if not re.search(rf"(FUNCTION|TABLE|TYPE|SCHEMA) {name}\b", statements):
                 yield f"{path}: there is no {name} in the SQL"
         for name in re.findall(r"`([a-z][A-Za-z0-9_.-]*/[A-Za-z0-9_./-]+)`", read(path)):
