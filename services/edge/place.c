@@ -153,7 +153,7 @@ static enum tg_reason mint(struct edge_request *request, const struct edge_calle
         return reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN;
     }
     ticket->lane = edge_score_place(request, caller);
-    tg_metric_add(TG_METRIC_PLACES, edge_lane_name(ticket->lane), 1);
+    tg_series_add(request->edge->places[ticket->lane], 1);
     edge_place_seal(request->edge, place);
     sale->tickets++;
     sale->arrivals++;

@@ -294,6 +294,9 @@ int edge_start(struct tg_app *app, void *context)
         edge->requests[route] = tg_metric_series(TG_METRIC_HTTP_REQUESTS, name);
         edge->seconds[route] = tg_metric_series(TG_METRIC_HTTP_SECONDS, name);
     }
+    for (int lane = TG_LANE_LIVE; lane <= TG_LANE_DECOY; lane++) {
+        edge->places[lane] = tg_metric_series(TG_METRIC_PLACES, edge_lane_name((enum tg_lane)lane));
+    }
     if (edge->roles & EDGE_ROLE_WAITING) {
         error = tg_app_every(app, LEASE_TICK_MS, on_lease_tick, edge);
     }

@@ -95,6 +95,7 @@ struct edge {
     size_t jwks_length;
     struct tg_series *requests[EDGE_ROUTE_COUNT];
     struct tg_series *seconds[EDGE_ROUTE_COUNT];
+    struct tg_series *places[TG_LANE_DECOY + 1]; /* given, by lane */
     struct edge_holds holds;
     size_t table_count;
     struct edge_sale table[TG_MAX_SALES];
