@@ -43,20 +43,26 @@ def es256():
         shop, folder = open_shop()
     finally:
         del os.environ["TIDEGATE_ADMISSION_PASS_ALGORITHM"]
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ShopPage)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    shop.page = f"127.0.0.1:{server.server_address[1]}"
+    try:
+        yield prepare(shop, folder)
+    finally:
+        server.shutdown()
+        close_shop(shop, folder)
+
+
+def prepare(shop, folder):
     shop.keys = shop.http("GET", "/.well-known/jwks.json").json["keys"]
     with open(f"{EXAMPLES}/README.md", encoding="utf-8") as handle:
         script = re.search(r"^```\n(curl -s.*?)^```$", handle.read(), re.M | re.S).group(1)
     subprocess.run(["bash", "-ec", script], cwd=folder, env={**os.environ, "EDGE": shop.stack.env["TIDEGATE_EDGE_URL"]}, check=True)
     shop.pem = f"{folder}/pass.pem"
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ShopPage)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    shop.page = f"127.0.0.1:{server.server_address[1]}"
     shop.name = shop.sale(units=3)
     shop.holder = shop.buyer("usr_4711")
     shop.fresh = shop.holder.admission(shop.name)
-    yield shop
-    server.shutdown()
-    close_shop(shop, folder)
+    return shop
 
 
 def parts(token):

@@ -43,8 +43,15 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def sale():
-    """A sale of two units, with a pause, a rebuild, a lapse, a payment, and people who are told no."""
     shop, folder = open_shop()
+    try:
+        yield play(shop)
+    finally:
+        close_shop(shop, folder)
+
+
+def play(shop):
+    """A sale of two units, with a pause, a rebuild, a lapse, a payment, and people who are told no."""
     watched = Watched(shop)
     watched.parent = f"00-{uuid.uuid4().hex}-{uuid.uuid4().hex[:16]}-01"
     name = watched.name = shop.sale(units=2, hold="5s")
@@ -70,8 +77,7 @@ def sale():
     shop.stack.ctl("sale", "rebuild", name)
     shop.stack.ctl("sale", "resume", name, "--wait", "30s")
     eventually(lambda: shop.board(name).get("state") == "open", 10, "open again")
-    yield watched
-    close_shop(shop, folder)
+    return watched
 
 
 def exported(watched, daemon):
