@@ -273,11 +273,11 @@ class Day:
             ("Helm 3 uninstalls", lambda: self.uninstall("helm3")),
             ("Helm 4 installs", lambda: self.install("helm4", "day-four")),
             ("a sale, sold out exactly", self.plain_sale),
+            ("pause and resume by control message", self.pause),
             ("upgrade under load", self.upgrade),
             ("rollback under load", self.rollback),
             ("pods of every class and NATS killed", self.kill),
             ("drain", self.drain),
-            ("pause and resume by control message", self.pause),
             ("Helm 4 test", lambda: self.helm_test("helm4")),
             ("Helm 4 uninstalls", lambda: self.uninstall("helm4")),
         ]
