@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds a one-node Kubernetes from Debian's own source package into FOLDER/bin; nothing when it is there.
-# About 10 minutes of one processor and 2.5 GB while it builds, 250 MB after. JOBS=N: programs of the compiler at a time.
+# About ten minutes on two processors and 2.5 GB while it builds, 250 MB after. JOBS=N: programs of the compiler at a time.
 set -euo pipefail
 folder=${1:?usage: build.sh FOLDER}
 version=1.20.2
