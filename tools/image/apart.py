@@ -8,6 +8,10 @@ import subprocess
 import time
 
 NAMESPACES = ("--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc")
+TRIAL = """ip link add veth0 type veth peer name veth1
+mount -t tmpfs tmpfs /run
+mkdir /run/upper /run/work
+mount -t overlay overlay -o lowerdir=/var,upperdir=/run/upper,workdir=/run/work /var"""
 CONTROLLERS = "/sys/fs/cgroup"
 GROUPS_S = 15
 
@@ -19,13 +23,9 @@ class Unavailable(Exception):
 def check():
     if os.geteuid() != 0:
         raise Unavailable("containers need root for their namespaces: run it with sudo")
-    tried = subprocess.run(["unshare", *NAMESPACES, "ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1"],
-                           capture_output=True, text=True, check=False)
+    tried = subprocess.run(["unshare", *NAMESPACES, "sh", "-ec", TRIAL], capture_output=True, text=True, check=False)
     if tried.returncode:
-        raise Unavailable(f"this machine gives no namespaces or no veth devices: {tried.stderr.strip()}")
-    with open("/proc/filesystems", encoding="ascii") as known:
-        if "overlay" not in known.read():
-            raise Unavailable("the kernel has no overlay file system, which containers live on")
+        raise Unavailable(f"this machine gives no namespaces with devices and mounts of their own: {tried.stderr.strip()}")
 
 
 def groups(parent):
