@@ -83,8 +83,7 @@ void ledger_snapshot_read(void *context, uint64_t token, int status,
     size_t bytes = 64;
     for (uint32_t i = 0; i < page->count; i++) {
         fill_snapshot_row(ledger, i, &page->rows[i], &rows[i]);
-        bytes += tidegate__v1__snapshot_row__get_packed_size(&rows[i]) + 4;
-        if (bytes > LEDGER_REPLY_BYTES) {
+        if (!ledger_row_fits(&bytes, tidegate__v1__snapshot_row__get_packed_size(&rows[i]))) {
             break;
         }
         list[i] = &rows[i];

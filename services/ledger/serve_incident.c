@@ -75,8 +75,7 @@ void ledger_incident_read(void *context, uint64_t token, int status,
     size_t bytes = 64 + strlen(page->last_check) + 80;
     for (uint32_t i = 0; i < page->count; i++) {
         fill_row(ledger, i, &page->rows[i], &rows[i]);
-        bytes += tidegate__v1__incident_row__get_packed_size(&rows[i]) + 4;
-        if (bytes > LEDGER_REPLY_BYTES) {
+        if (!ledger_row_fits(&bytes, tidegate__v1__incident_row__get_packed_size(&rows[i]))) {
             break;
         }
         list[i] = &rows[i];

@@ -62,13 +62,21 @@ struct ledger {
     struct ledger_log_page log_page;
     struct ledger_command command;
     struct ledger_wire_sale wire_sales[TG_MAX_SALES];
-    struct ledger_wire_units wire_units[TG_MAX_SNAPSHOT_PAGE];
+    struct ledger_wire_units wire_units[TG_MAX_SNAPSHOT_PAGE], audit_units[TG_MAX_PAGE];
 };
 
 /* Text of a constant where protobuf-c wants a char *; never written to. */
 static inline char *ledger_text(const char *text)
 {
     return (char *)(uintptr_t)text;
+}
+
+/* Whether one more row fits the reply: those that do not are left for the next page. */
+static inline bool ledger_row_fits(size_t *bytes, size_t packed)
+{
+    enum { ROW_FRAME_BYTES = 4 };
+    *bytes += packed + ROW_FRAME_BYTES;
+    return *bytes <= LEDGER_REPLY_BYTES;
 }
 
 /* The cached listing; NULL when unknown. */
@@ -84,6 +92,7 @@ void ledger_on_expire(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_obeyed(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_due(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_incident(void *context, struct tg_bus_incoming *take_incoming);
+void ledger_on_audit(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_snapshot(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_draw(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_armed(void *context, struct tg_bus_incoming *take_incoming);
@@ -107,6 +116,7 @@ void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_rea
 void ledger_due_found(void *context, uint64_t token, int status, const struct ledger_due *due);
 void ledger_incident_read(void *context, uint64_t token, int status,
                           const struct ledger_incident *page);
+void ledger_audit_read(void *context, uint64_t token, int status, const struct ledger_audit *page);
 void ledger_snapshot_read(void *context, uint64_t token, int status,
                           const struct ledger_snapshot *page);
 void ledger_drawn(void *context, uint64_t token, int status, const struct ledger_drawn *answer);

@@ -165,6 +165,21 @@ struct ledger_log_page {
     uint8_t hashes[TG_MAX_PAGE][LEDGER_CHAIN_BYTES];
 };
 
+/* What an auditor asks: entries of a log, in order. */
+struct ledger_audit_ask {
+    struct ledger_log_place place; /* epoch 0: the present one */
+    uint64_t after;
+    uint32_t last;  /* 0, or at most so many, the newest */
+    uint32_t limit; /* 1..TG_MAX_PAGE */
+};
+struct ledger_audit {
+    enum tg_reason reason;
+    uint64_t epoch;
+    uint32_t count;
+    struct ledger_log_entry entries[TG_MAX_PAGE];
+    uint8_t hashes[TG_MAX_PAGE][LEDGER_CHAIN_BYTES];
+};
+
 /* The roster of a draw and what was drawn. */
 enum ledger_draw_step {
     LEDGER_ROSTER_APPEND,
@@ -296,6 +311,7 @@ struct ledger_answers {
     void (*due)(void *context, uint64_t token, int status, const struct ledger_due *due);
     void (*snapshot)(void *context, uint64_t token, int status, const struct ledger_snapshot *page);
     void (*incident)(void *context, uint64_t token, int status, const struct ledger_incident *page);
+    void (*audit)(void *context, uint64_t token, int status, const struct ledger_audit *page);
     void (*armed)(void *context, uint64_t token, int status, enum tg_reason reason);
     void (*checked)(void *context, uint64_t token, int status, enum tg_reason reason);
     void (*log_tail)(void *context, uint64_t token, int status, const struct ledger_log_tail *tail);
@@ -324,6 +340,7 @@ struct ledger_store {
     int (*due)(void *self, const struct ledger_due_ask *ask, uint64_t token);
     int (*snapshot)(void *self, const struct ledger_snapshot_ask *ask, uint64_t token);
     int (*incident)(void *self, const struct ledger_incident_ask *ask, uint64_t token);
+    int (*audit)(void *self, const struct ledger_audit_ask *ask, uint64_t token);
     int (*armed)(void *self, const struct ledger_armed *ask, uint64_t token);
     int (*check)(void *self, const struct ledger_check *ask, uint64_t token);
     int (*log_tail)(void *self, const struct ledger_log_place *place, uint64_t token);

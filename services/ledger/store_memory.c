@@ -35,6 +35,7 @@ int store_memory_open(uint32_t reservations_max, const struct ledger_answers *an
                                         .due = memory_due,
                                         .snapshot = memory_snapshot,
                                         .incident = memory_incident,
+                                        .audit = memory_audit,
                                         .draw = memory_draw,
                                         .armed = memory_armed,
                                         .check = memory_check,

@@ -122,6 +122,7 @@ int memory_expire(void *self, const struct ledger_expire *ask, uint64_t token);
 int memory_obeyed(void *self, const struct ledger_obeyed *ask, uint64_t token);
 int memory_due(void *self, const struct ledger_due_ask *ask, uint64_t token);
 int memory_incident(void *self, const struct ledger_incident_ask *ask, uint64_t token);
+int memory_audit(void *self, const struct ledger_audit_ask *ask, uint64_t token);
 int memory_snapshot(void *self, const struct ledger_snapshot_ask *ask, uint64_t token);
 int memory_reservation(void *self, const struct ledger_ask *ask, uint64_t token);
 int memory_judge(void *self, const struct ledger_command *command, uint64_t token);

@@ -272,6 +272,28 @@ int memory_log_tail(void *self, const struct ledger_log_place *place, uint64_t t
     return 0;
 }
 
+static void tell_audit(struct store_memory *store, const struct memory_answer *answer, int status)
+{
+    store->answers.audit(store->answers.context, answer->token, status,
+                         (const struct ledger_audit *)answer->rows);
+}
+
+/* The twin keeps where a log ends, not what is in it. */
+int memory_audit(void *self, const struct ledger_audit_ask *ask, uint64_t token)
+{
+    struct store_memory *store = self;
+    struct memory_answer *answer =
+        memory_answer_new(store, token, sizeof(struct ledger_audit), tell_audit);
+    struct ledger_audit *page = (struct ledger_audit *)answer->rows;
+    const struct memory_sale *sale = memory_sale_find(store, ask->place.sale);
+    if (sale == NULL) {
+        page->reason = TG_REASON_SALE_UNKNOWN;
+    } else {
+        page->epoch = ask->place.epoch != 0 ? ask->place.epoch : sale->told.sale.epoch;
+    }
+    return 0;
+}
+
 static void tell_log_stored(struct store_memory *store, const struct memory_answer *answer,
                             int status)
 {

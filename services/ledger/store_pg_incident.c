@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an operator asks after an alarm. */
+ * What an operator asks after an alarm, and an auditor at any time. */
 #include "services/ledger/store_pg_parts.h"
 
 #include <stdio.h>
@@ -63,4 +63,50 @@ int store_pg_incident(void *self, const struct ledger_incident_ask *ask, uint64_
     store_call_text(&call, ask->after);
     store_call_number(&call, ask->limit);
     return store_call_run(self, &call, on_incident, token);
+}
+
+static void read_audit_row(struct ledger_audit *page, struct store_row *row)
+{
+    struct ledger_log_entry *entry = &page->entries[page->count];
+    uint8_t *hash = page->hashes[page->count];
+    entry->sequence = (uint64_t)store_number(row, 1);
+    store_copy(row, 2, entry->kind, sizeof entry->kind);
+    store_copy(row, 3, entry->id.text, sizeof entry->id.text);
+    entry->unit_count = store_units(row, 4, entry->units);
+    entry->stock_after = store_number(row, 5);
+    entry->gate_ms = store_number(row, 6);
+    store_copy(row, 7, entry->source, sizeof entry->source);
+    row->bad |= store_bytes_read(row, 8, hash, LEDGER_CHAIN_BYTES) != LEDGER_CHAIN_BYTES;
+    page->count++;
+}
+
+static void on_audit(void *context, uint64_t token, int status, const PGresult *result)
+{
+    struct store_pg *store = context;
+    struct store_row row = {.result = result};
+    struct ledger_audit *page = &store->audit;
+    page->count = 0;
+    if (status == 0) {
+        page->reason = store_reason(&row, 0);
+        page->epoch = (uint64_t)store_number(&row, 1);
+        for (row.row = 1; row.row < PQntuples(result) && page->count < TG_MAX_PAGE; row.row++) {
+            read_audit_row(page, &row);
+        }
+    }
+    status = store_outcome(status, result, &row);
+    store->answers.audit(store->answers.context, token, status, page);
+}
+
+int store_pg_audit(void *self, const struct ledger_audit_ask *ask, uint64_t token)
+{
+    struct store_call call;
+    store_call_begin(&call, "SELECT * FROM tidegate.audit_page($1, $2::bigint, $3::integer, "
+                            "$4::bigint, $5::integer, $6::integer)");
+    store_call_text(&call, ask->place.sale);
+    store_call_number(&call, (int64_t)ask->place.epoch);
+    store_call_number(&call, ask->place.shard);
+    store_call_number(&call, (int64_t)ask->after);
+    store_call_number(&call, ask->last);
+    store_call_number(&call, ask->limit);
+    return store_call_run(self, &call, on_audit, token);
 }

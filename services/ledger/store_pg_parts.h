@@ -19,6 +19,7 @@ struct store_pg {
     struct ledger_due due;
     struct ledger_snapshot snapshot;
     struct ledger_incident incident;
+    struct ledger_audit audit;
     struct ledger_drawn drawn;
     struct ledger_sales sales;
     struct ledger_event events[LEDGER_EVENTS_PAGE];
@@ -47,6 +48,7 @@ int store_pg_due(void *self, const struct ledger_due_ask *ask, uint64_t token);
 int store_pg_reservation(void *self, const struct ledger_ask *ask, uint64_t token);
 int store_pg_snapshot(void *self, const struct ledger_snapshot_ask *ask, uint64_t token);
 int store_pg_incident(void *self, const struct ledger_incident_ask *ask, uint64_t token);
+int store_pg_audit(void *self, const struct ledger_audit_ask *ask, uint64_t token);
 int store_pg_armed(void *self, const struct ledger_armed *ask, uint64_t token);
 int store_pg_check(void *self, const struct ledger_check *ask, uint64_t token);
 int store_pg_log_tail(void *self, const struct ledger_log_place *place, uint64_t token);

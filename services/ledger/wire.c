@@ -236,6 +236,21 @@ enum tg_reason ledger_wire_incident(const Tidegate__V1__IncidentRequest *request
     return TG_REASON_NONE;
 }
 
+enum tg_reason ledger_wire_audit(const Tidegate__V1__AuditRequest *request, const char *sale,
+                                 struct ledger_audit_ask *out_ask)
+{
+    if (!same_sale(request->sale, sale, out_ask->place.sale) || !number_fits(request->epoch) ||
+        !number_fits(request->after) || request->shard > INT32_MAX) {
+        return TG_REASON_MALFORMED;
+    }
+    out_ask->place.epoch = request->epoch;
+    out_ask->place.shard = request->shard;
+    out_ask->after = request->after;
+    out_ask->last = request->last < INT32_MAX ? request->last : INT32_MAX;
+    out_ask->limit = page_limit(request->limit, TG_MAX_PAGE);
+    return TG_REASON_NONE;
+}
+
 enum tg_reason ledger_wire_armed(const Tidegate__V1__ArmedRequest *request, const char *sale,
                                  struct ledger_armed *out_ask)
 {

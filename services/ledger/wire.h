@@ -20,6 +20,8 @@ enum tg_reason ledger_wire_due(const Tidegate__V1__LedgerDueRequest *request, co
                                struct ledger_due_ask *out_ask);
 enum tg_reason ledger_wire_snapshot(const Tidegate__V1__SnapshotRequest *request, const char *sale,
                                     struct ledger_snapshot_ask *out_ask);
+enum tg_reason ledger_wire_audit(const Tidegate__V1__AuditRequest *request, const char *sale,
+                                 struct ledger_audit_ask *out_ask);
 enum tg_reason ledger_wire_incident(const Tidegate__V1__IncidentRequest *request, const char *sale,
                                     struct ledger_incident_ask *out_ask);
 enum tg_reason ledger_wire_armed(const Tidegate__V1__ArmedRequest *request, const char *sale,

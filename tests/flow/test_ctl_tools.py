@@ -130,7 +130,7 @@ def test_help_is_there_for_every_command(shop):
     listed = run(shop, "--help")
     assert listed.returncode == 0 and "sale resume SALE" in listed.stdout
     for command in ("sale apply", "sale plan", "sale show", "sale open", "sale pause", "sale resume", "sale rebuild", "sale close",
-                    "sale extend", "completion", "warm", "pace", "signal", "watch", "trace", "keys new", "token buyer"):
+                    "sale extend", "completion", "warm", "pace", "signal", "watch", "trace", "keys new", "token buyer", "audit tail"):
         done = run(shop, *command.split(), "--help")
         assert done.returncode == 0 and "Exit codes: 0 done" in done.stdout, command
     assert run(shop, "--version").stdout.startswith("tidegatectl ")

@@ -108,6 +108,17 @@ static void check_snapshot(const ProtobufCMessage *message)
     }
 }
 
+static void check_audit(const ProtobufCMessage *message)
+{
+    struct ledger_audit_ask ask;
+    if (ledger_wire_audit((const Tidegate__V1__AuditRequest *)message, sale, &ask) ==
+        TG_REASON_NONE) {
+        HOLDS(ask.place.epoch <= INT64_MAX && ask.place.shard <= INT32_MAX);
+        HOLDS(ask.after <= INT64_MAX && ask.last <= INT32_MAX);
+        HOLDS(ask.limit >= 1 && ask.limit <= TG_MAX_PAGE);
+    }
+}
+
 static void check_armed(const ProtobufCMessage *message)
 {
     struct ledger_armed ask;
@@ -233,6 +244,7 @@ static const struct fuzz_message kinds[] = {
     FUZZ_MESSAGE(append_request, check_append),     FUZZ_MESSAGE(read_request, check_read),
     FUZZ_MESSAGE(confirm_request, check_confirm),   FUZZ_MESSAGE(extend_request, check_extend),
     FUZZ_MESSAGE(cancel_request, check_cancel),     FUZZ_MESSAGE(command, check_command),
+    FUZZ_MESSAGE(audit_request, check_audit),
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

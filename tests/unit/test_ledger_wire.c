@@ -225,6 +225,24 @@ static void pages_are_bounded(void **state)
     assert_int_equal(ledger_wire_due(&due, "sale", &ask), TG_REASON_MALFORMED);
 }
 
+static void an_auditor_asks_within_bounds(void **state)
+{
+    Tidegate__V1__AuditRequest request = TIDEGATE__V1__AUDIT_REQUEST__INIT;
+    struct ledger_audit_ask ask;
+    request.sale = sale;
+    request.last = UINT32_MAX;
+    assert_int_equal(ledger_wire_audit(&request, "sale", &ask), TG_REASON_NONE);
+    assert_int_equal(ask.last, INT32_MAX);
+    assert_int_equal(ask.limit, TG_MAX_PAGE);
+    request.shard = UINT32_MAX;
+    assert_int_equal(ledger_wire_audit(&request, "sale", &ask), TG_REASON_MALFORMED);
+    request.shard = 0;
+    request.after = UINT64_MAX;
+    assert_int_equal(ledger_wire_audit(&request, "sale", &ask), TG_REASON_MALFORMED);
+    request.after = 0;
+    assert_int_equal(ledger_wire_audit(&request, "other", &ask), TG_REASON_MALFORMED);
+}
+
 static void a_payment_is_named_and_priced(void **state)
 {
     static char payment[] = "pay-1", spaced[] = "pay 1", control[] = "pay\x01", euro[] = "EUR",
@@ -391,6 +409,7 @@ int main(void)
         cmocka_unit_test(one_bad_row_of_an_expiry_costs_itself),
         cmocka_unit_test(only_what_a_gate_did_is_obeyed),
         cmocka_unit_test(pages_are_bounded),
+        cmocka_unit_test(an_auditor_asks_within_bounds),
         cmocka_unit_test(a_payment_is_named_and_priced),
         cmocka_unit_test(a_log_page_begins_after_what_is_stored),
         cmocka_unit_test(a_round_has_one_of_three_outcomes),

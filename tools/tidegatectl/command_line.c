@@ -14,6 +14,7 @@ enum {
     KEY_LIFE,
     KEY_WAIT,
     KEY_FOR,
+    KEY_LAST,
     KEY_DRY_RUN,
     KEY_AUTO,
     KEY_LIMIT,
@@ -75,6 +76,10 @@ static const struct argp_option verify_options[] = {
     {0}};
 static const struct argp_option watch_options[] = {
     {"for", KEY_FOR, "TIME", 0, "End after this long", 0}, {0}};
+static const struct argp_option audit_options[] = {
+    {"last", KEY_LAST, "NUMBER", 0, "Begin with the newest so many (20; 0: with the first)", 0},
+    {"for", KEY_FOR, "TIME", 0, "Go on for this long with what comes", 0},
+    {0}};
 static const struct argp_option pace_options[] = {
     {"auto", KEY_AUTO, NULL, 0, "Give the pace back to the law", 0},
     {"dry-run", KEY_DRY_RUN, NULL, 0, "Say how RATE or --auto would be judged, change nothing", 0},
@@ -123,6 +128,8 @@ static const struct command {
      "The same, then wait until the sale's gate is armed and proved"},
     {"incident report", "SALE", 1, 1, no_options, ctl_incident_report,
      "Why it is paused, what happened, who is affected and what to do"},
+    {"audit tail", "SALE [EPOCH]", 1, 2, audit_options, ctl_audit_tail,
+     "The log of every change of stock, with its chain of hashes"},
     {"warm", "SALE", 1, 1, warm_options, ctl_warm,
      "Wait until all a sale needs is in place; name what is not"},
     {"pace", "SALE [RATE]", 1, 2, pace_options, ctl_pace,
@@ -292,6 +299,9 @@ static bool take_option(struct parsing *parsing, int key, const char *argument)
         return true;
     case KEY_ORDER:
         arguments->order = argument;
+        return true;
+    case KEY_LAST:
+        arguments->last = argument;
         return true;
     case KEY_IN_FLIGHT:
         arguments->in_flight = argument;

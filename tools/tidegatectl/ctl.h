@@ -46,6 +46,7 @@ struct ctl_arguments {
     const char *entrant;   /* --entrant */
     const char *order;     /* --order */
     const char *in_flight; /* --in-flight */
+    const char *last;      /* --last */
     bool dry_run, automatic, withdraw;
 };
 
@@ -55,7 +56,7 @@ typedef enum ctl_exit ctl_run(const struct ctl_options *options,
 ctl_run ctl_apply, ctl_plan, ctl_show, ctl_open, ctl_pause, ctl_resume, ctl_rebuild, ctl_close,
     ctl_extend, ctl_pace, ctl_pace_override, ctl_signal;
 ctl_run ctl_doctor, ctl_arm, ctl_warm;
-ctl_run ctl_incident_report;
+ctl_run ctl_incident_report, ctl_audit_tail;
 ctl_run ctl_draw_new, ctl_draw_beacon, ctl_draw_verify;
 ctl_run ctl_keys_new, ctl_keys_nats, ctl_keys_prepare, ctl_keys_promote, ctl_keys_retire;
 ctl_run ctl_watch, ctl_token_buyer, ctl_trace;
