@@ -65,6 +65,12 @@ capabilities: {drop: [ALL]}
 {{- if $root.Values.nats.nkeys }}
 - {name: TIDEGATE_NATS_KEYS, value: /keys}
 {{- end }}
+{{- if $root.Values.ca.existingSecret.name }}
+- {name: TIDEGATE_NATS_CA, value: /ca/ca.crt}
+{{- end }}
+{{- with $root.Values.nats.serverName }}
+- {name: TIDEGATE_NATS_SERVER_NAME, value: {{ . | quote }}}
+{{- end }}
 {{- if eq .daemon "reserve" }}
 - name: TIDEGATE_RESERVE_REDIS_URL
   {{- include "tidegate.address" (dict "root" $root "of" $root.Values.redis.gate "name" "redis.gate" "dev" (printf "redis://%s-redis:6379" $release)) | nindent 2 }}
@@ -91,6 +97,21 @@ env:
     {{- include "tidegate.address" (dict "root" $root "of" $root.Values.postgres.migrate "name" "postgres.migrate" "dev" (printf "host=%s-postgres user=postgres dbname=tidegate" (include "tidegate.name" $root))) | nindent 4 }}
 securityContext: {{- include "tidegate.containerSecurity" $root | nindent 2 }}
 resources: {requests: {cpu: 100m, memory: 32Mi}, limits: {memory: 128Mi}}
+{{- if $root.Values.ca.existingSecret.name }}
+volumeMounts:
+  - {{ include "tidegate.caMount" $root }}
+{{- end }}
+{{- end }}
+
+{{- define "tidegate.caMount" -}}{name: ca, mountPath: /ca, readOnly: true}{{- end }}
+
+{{/* The authorities, always at /ca/ca.crt. */}}
+{{- define "tidegate.caVolume" -}}
+{{- $secret := .Values.ca.existingSecret -}}
+name: ca
+secret:
+  secretName: {{ $secret.name | quote }}
+  items: [{key: {{ $secret.key | quote }}, path: ca.crt}]
 {{- end }}
 
 {{/* Who a service is on the bus: its daemon, or a role of the edge. */}}
