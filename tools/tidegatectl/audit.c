@@ -94,7 +94,7 @@ static enum ctl_exit catch_up(struct tail *tail)
     for (bool end = false; !end;) {
         Tidegate__V1__AuditReply *page = NULL;
         const enum ctl_exit code = ask(tail, tail->epoch, tail->after, &page);
-        if (code != CTL_DONE) {
+        if (page == NULL) {
             return code;
         }
         tail->epoch = page->epoch;
@@ -114,7 +114,7 @@ static enum ctl_exit change_epoch(struct tail *tail)
 {
     Tidegate__V1__AuditReply *present = NULL;
     enum ctl_exit code = ask(tail, 0, INT64_MAX, &present);
-    if (code != CTL_DONE) {
+    if (present == NULL) {
         return code;
     }
     const uint64_t epoch = present->epoch;
