@@ -19,6 +19,14 @@ BUILD = os.environ.get("TIDEGATE_TEST_BUILD", os.path.join(ROOT, "build", "relea
 os.environ.setdefault("TIDEGATE_EDGE_RATE", "0")
 
 
+# Files that take minutes begin first, so that none of them is what all the others have to wait for in the end.
+LONG = ("test_recovery_servers", "test_sale_kills", "test_takeover", "test_corruption")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.module.__name__) if item.module.__name__ in LONG else len(LONG))
+
+
 def open_shop(guarded=True):
     folder = tempfile.mkdtemp(prefix="tidegate-flow-")
     os.chmod(folder, 0o711)
