@@ -20,7 +20,7 @@ os.environ.setdefault("TIDEGATE_EDGE_RATE", "0")
 
 
 # Files that take minutes begin first, so that none of them is what all the others have to wait for in the end.
-LONG = ("test_recovery_servers", "test_sale_kills", "test_takeover", "test_corruption")
+LONG = ("test_recovery_servers", "test_sale_kills", "test_corruption")
 
 
 def pytest_collection_modifyitems(items):
