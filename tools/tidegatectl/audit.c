@@ -72,8 +72,8 @@ static enum ctl_exit ask(struct tail *tail, uint64_t epoch, uint64_t after,
     request.epoch = epoch;
     request.after = after;
     request.last = tail->last;
-    const int error = ctl_session_ask(&tail->session, TG_MESSAGE_LEDGER_AUDIT, tail->sale,
-                                      &request.base, &reply);
+    const int error =
+        ctl_session_ask(&tail->session, TG_MESSAGE_LEDGER_AUDIT, tail->sale, &request.base, &reply);
     if (error != 0) {
         ctl_session_explain(&tail->session, "ledger", error);
         return CTL_UNREACHABLE;
