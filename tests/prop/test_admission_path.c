@@ -9,7 +9,7 @@
  */
 #include "tests/prop/choice.h"
 
-#include "services/admission/core_pace.h"
+#include "tests/unit/admission_goals.h"
 
 enum { STEP_MS = 50, TELL_MS = 250, DELAY_STEPS_MAX = 64, SECOND_STEPS = 20, GIVE_UP_MS = 2000 };
 
@@ -26,14 +26,6 @@ struct plant {
     uint64_t served, failed;
 };
 
-static struct admission_goals goals = {.edge_late_us = 200000,
-                                       .gate_p99_us = 250000,
-                                       .ledger_p99_us = 150000,
-                                       .error_permille = 10,
-                                       .in_flight = 1024,
-                                       .database_cpu_milli = 85000,
-                                       .payment_errors_milli = 5000,
-                                       .ramp_ms = 60000};
 static struct admission_bounds bounds;
 static struct admission_control control;
 static struct plant plant;
