@@ -183,7 +183,12 @@ def long_functions():
 
 
 def documents():
-    """What docs/ and READMEs name in backticks exists: functions as `name()`, SQL as `tidegate.name`, files by their path."""
+    """What docs/ and READMEs name in backticks exists: functions as `name()`, SQL as `tidegate.name`, files by their path. Links lead
+    to files, and decisions are numbered one after another."""
+    decisions = sorted(path for path in tracked(".md") if re.match(r"docs/decisions/\d", path))
+    for number, path in enumerate(decisions, 1):
+        if not path.startswith(f"docs/decisions/{number:04}-") or f"\n# {number}. " not in read(path):
+            yield f"{path}: is not decision {number} by its name or its heading"
     code = "\n".join(read(path) for path in tracked(".c", ".h"))
     statements = "\n".join(read(path) for path in tracked(".sql"))
     tops = {path.split("/")[0] for path in tracked("")}
@@ -198,6 +203,9 @@ def documents():
             places = (os.path.join(ROOT, name), os.path.join(ROOT, os.path.dirname(path), name))
             if name.split("/")[0] in tops and not re.search("NAME|NNNN", name) and not any(glob.glob(f"{place}*") for place in places):
                 yield f"{path}: there is no {name}"
+        for link in re.findall(r"\]\((?![a-z]+:)([^)#\s]+)", read(path)):
+            if not os.path.exists(os.path.join(ROOT, os.path.dirname(path), link)):
+                yield f"{path}: there is no {link}"
 
 
 DEFINED = {".py": r"^(?:    )?def {}\(", ".c": r"^(static void|TEST) {}\(", ".def": r'"{}"'}
