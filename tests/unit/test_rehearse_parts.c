@@ -23,13 +23,16 @@ struct night {
     uint32_t count;
 };
 
-static void note(void *context, uint32_t buyer, uint32_t due)
+static void note(void *context, const struct rehearse_sleeper *due, uint32_t count)
 {
     struct night *night = context;
-    assert_int_equal(night->woken[buyer], 0);
-    assert_int_equal(due, night->wheel->now);
-    night->woken[buyer] = due;
-    night->count++;
+    assert_in_range(count, 1, REHEARSE_BED_SLEEPERS);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(night->woken[due[i].buyer], 0);
+        assert_int_equal(due[i].due, night->wheel->now);
+        night->woken[due[i].buyer] = due[i].due;
+    }
+    night->count += count;
 }
 
 static void everybody_is_woken_once_and_in_time(void **state)
@@ -93,7 +96,6 @@ static void a_user_id_names_its_buyer_and_run(void **state)
 static void requests_say_what_the_contract_wants(void **state)
 {
     static struct rehearse_crowd crowd;
-    static struct rehearse_buyer buyers[1];
     static struct rehearse_person people[1];
     static struct rehearse_options options = {.host = "edge:8080",
                                               .service_credential = "shop-secret"};
@@ -110,7 +112,6 @@ static void requests_say_what_the_contract_wants(void **state)
     people[0].ticket = rehearse_tickets_keep(&crowd.tickets, "the-ticket", "E");
     crowd.options = &options;
     crowd.sale = &sale;
-    crowd.buyers = buyers;
     crowd.people = people;
     memcpy(crowd.tag, "0a1b2c3d", 9);
     struct rehearse_request request = {.ask = REHEARSE_ASK_BOARD};

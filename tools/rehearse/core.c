@@ -176,14 +176,15 @@ static struct rehearse_action look(struct rehearse_buyer *buyer, const struct re
     if (buyer->state == REHEARSE_SHORT) {
         return look_for_returns(buyer, board, dice);
     }
-    uint64_t rank;
-    if (!tg_rank(&board->view, buyer->index, buyer->early, entrant, &rank)) {
+    if (!buyer->ranked &&
+        !tg_rank(&board->view, buyer->index, buyer->early, entrant, &buyer->index)) {
         return sleep_for(UNDECIDED_POLL_MS, dice);
     }
-    if (rank < board->view.watermark) {
+    buyer->ranked = true;
+    if (buyer->index < board->view.watermark) {
         return go(buyer, REHEARSE_ASKING, REHEARSE_DO_STATUS);
     }
-    uint64_t position = tg_position(&board->view, rank);
+    uint64_t position = tg_position(&board->view, buyer->index);
     return sleep_for(tg_poll_seconds(position, board->view.pace_milli, board->remaining) * 1000,
                      dice);
 }
@@ -232,6 +233,7 @@ static struct rehearse_action hear_ticket(struct rehearse_buyer *buyer,
     buyer->tries = 0;
     buyer->index = answer->index;
     buyer->early = answer->early;
+    buyer->ranked = false;
     return go(buyer, REHEARSE_WAITING, REHEARSE_DO_BOARD);
 }
 

@@ -46,12 +46,12 @@ enum rehearse_plan {
 };
 
 struct rehearse_buyer {
-    uint64_t index;  /* of his ticket */
+    uint64_t index;  /* of his ticket; once he is `ranked` his rank, which never changes */
     uint16_t tries;  /* troubles in a row: no answer, 5xx, come back later */
     uint8_t state;   /* enum rehearse_state */
     uint8_t plan;    /* bits of enum rehearse_plan */
     uint8_t attempt; /* number of the purchase: each has its own Idempotency-Key */
-    bool early;
+    bool early, ranked;
 };
 
 /* The board as a buyer reads it. */

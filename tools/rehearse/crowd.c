@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BOARD_FRESH_US = 1000000, TRAILING = 2, TRIES_MAX = 100, DOORS_MS = 30000, KNOCK_MS = 200 };
+enum {
+    BOARD_FRESH_TICKS = 1000 / REHEARSE_TICK_MS,
+    TRAILING = 2,
+    TRIES_MAX = 100,
+    DOORS_MS = 30000,
+    KNOCK_MS = 200
+};
 
 #define NOBODY UINT32_MAX
 
@@ -32,7 +38,7 @@ static void ask(struct rehearse_crowd *crowd, uint32_t buyer, enum rehearse_ask 
 {
     const struct rehearse_request request = {.buyer = buyer,
                                              .ask = (uint8_t)what,
-                                             .attempt = crowd->buyers[buyer].attempt,
+                                             .attempt = crowd->people[buyer].buyer.attempt,
                                              .drop = drop};
     crowd->totals.asked[what]++;
     crowd->people[buyer].outstanding++;
@@ -57,7 +63,7 @@ static void count_step(struct rehearse_crowd *crowd, uint8_t before, uint8_t aft
 static void show_board(struct rehearse_crowd *crowd, uint32_t buyer,
                        const struct rehearse_board *board)
 {
-    struct rehearse_buyer *state = &crowd->buyers[buyer];
+    struct rehearse_buyer *state = &crowd->people[buyer].buyer;
     uint8_t before = state->state;
     struct rehearse_action action =
         rehearse_see_board(state, board, entrant_of(crowd, buyer), dice());
@@ -71,8 +77,7 @@ static void look_at_board(struct rehearse_crowd *crowd, uint32_t buyer)
 {
     uint32_t number = buyer % crowd->options->caches;
     struct rehearse_cache *cache = &crowd->caches[number];
-    if (!cache->fetching && cache->fetched_us != 0 &&
-        tg_now_us() - cache->fetched_us < BOARD_FRESH_US) {
+    if (!cache->fetching && crowd->wheel.now < cache->fresh_until) {
         crowd->totals.boards_from_cache++;
         show_board(crowd, buyer, &cache->board);
         return;
@@ -117,7 +122,7 @@ static void act(struct rehearse_crowd *crowd, uint32_t buyer, struct rehearse_ac
         ask(crowd, buyer, REHEARSE_ASK_RESERVE, false);
         break;
     case REHEARSE_DO_RESERVE:
-        crowd->totals.duplicates += (crowd->buyers[buyer].plan & REHEARSE_REPEATING) != 0;
+        crowd->totals.duplicates += (crowd->people[buyer].buyer.plan & REHEARSE_REPEATING) != 0;
         ask(crowd, buyer, REHEARSE_ASK_RESERVE, false);
         break;
     case REHEARSE_DO_RESERVE_AND_DROP:
@@ -136,18 +141,32 @@ static void act(struct rehearse_crowd *crowd, uint32_t buyer, struct rehearse_ac
     }
 }
 
-static void wake(void *context, uint32_t buyer, uint32_t due)
+static void wake(struct rehearse_crowd *crowd, struct rehearse_sleeper sleeper)
 {
-    struct rehearse_crowd *crowd = context;
-    if (crowd->people[buyer].due != due) {
+    struct rehearse_person *person = &crowd->people[sleeper.buyer];
+    if (person->due != sleeper.due) {
         return; /* he was told something meanwhile */
     }
-    crowd->people[buyer].due = 0;
-    struct rehearse_buyer *state = &crowd->buyers[buyer];
-    uint8_t before = state->state;
-    struct rehearse_action action = rehearse_wake(state);
-    count_step(crowd, before, state->state);
-    act(crowd, buyer, action);
+    person->due = 0;
+    uint8_t before = person->buyer.state;
+    struct rehearse_action action = rehearse_wake(&person->buyer);
+    count_step(crowd, before, person->buyer.state);
+    act(crowd, sleeper.buyer, action);
+}
+
+/* What a look at the board costs is the way to the person in memory: that of the whole bed is asked
+ * for before the first one wakes. */
+static void wake_bed(void *context, const struct rehearse_sleeper *due, uint32_t count)
+{
+    struct rehearse_crowd *crowd = context;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rehearse_person *person = &crowd->people[due[i].buyer];
+        __builtin_prefetch(&person->buyer);
+        __builtin_prefetch(&person->session);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        wake(crowd, due[i]);
+    }
 }
 
 static enum rehearse_told told_of(const struct rehearse_answer *answer)
@@ -314,7 +333,7 @@ static void take_board(struct rehearse_crowd *crowd, const struct rehearse_reply
     struct tg_wall made = {0};
     bool good = rehearse_read_board(reply, &cache->board, &made);
     cache->fetching = false;
-    cache->fetched_us = reply->answered_us;
+    cache->fresh_until = crowd->wheel.now + BOARD_FRESH_TICKS;
     crowd->totals.boards_from_origin++;
     count_5xx(&crowd->totals, reply);
     crowd->totals.unreadable += reply->status == 200 && !good;
@@ -369,7 +388,7 @@ static void on_reply(void *context, const struct rehearse_reply *reply)
     struct rehearse_answer answer;
     struct rehearse_details details;
     uint32_t buyer = reply->request.buyer;
-    struct rehearse_buyer *state = &crowd->buyers[buyer];
+    struct rehearse_buyer *state = &crowd->people[buyer].buyer;
     rehearse_read_answer(reply, &answer, &details);
     measure(crowd, reply, &answer);
     keep(crowd, reply, &answer, &details);
@@ -409,8 +428,8 @@ static void let_arrive(struct rehearse_crowd *crowd, uint64_t now_ms)
         uint64_t plan_dice = (uint64_t)dice() << 32 | dice();
         uint8_t plan = rehearse_draw_plan(plan_dice, crowd->options->abandon_percent,
                                           crowd->options->duplicate_percent);
-        struct rehearse_action action = rehearse_arrive(&crowd->buyers[buyer], plan);
-        count_step(crowd, REHEARSE_ABSENT, crowd->buyers[buyer].state);
+        struct rehearse_action action = rehearse_arrive(&crowd->people[buyer].buyer, plan);
+        count_step(crowd, REHEARSE_ABSENT, crowd->people[buyer].buyer.state);
         act(crowd, buyer, action);
     }
 }
@@ -421,7 +440,7 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now_ms = since_begin_ms(crowd, tg_now_us());
     let_arrive(crowd, now_ms);
     while (crowd->wheel.now < now_ms / REHEARSE_TICK_MS) {
-        rehearse_wheel_turn(&crowd->wheel, wake, crowd);
+        rehearse_wheel_turn(&crowd->wheel, wake_bed, crowd);
         if (crowd->wheel.now % (1000 / REHEARSE_TICK_MS) == 0) {
             rehearse_progress(crowd);
         }
@@ -437,9 +456,8 @@ static void on_tick(uv_timer_t *timer)
 static int prepare(struct rehearse_crowd *crowd)
 {
     uint32_t buyers = crowd->options->buyers;
-    crowd->buyers = calloc(buyers, sizeof(*crowd->buyers));
     crowd->people = calloc(buyers, sizeof(*crowd->people));
-    if (crowd->buyers == NULL || crowd->people == NULL) {
+    if (crowd->people == NULL) {
         return -ENOMEM;
     }
     uint8_t random[REHEARSE_RUN_TAG_LENGTH / 2];
@@ -523,9 +541,7 @@ void rehearse_crowd_free(struct rehearse_crowd *crowd)
         free(crowd->people[i].session);
     }
     free(crowd->people);
-    free(crowd->buyers);
     crowd->people = NULL;
-    crowd->buyers = NULL;
     rehearse_tickets_clear(&crowd->tickets);
     rehearse_wheel_clear(&crowd->wheel);
     rehearse_log_clear(&crowd->log);

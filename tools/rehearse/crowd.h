@@ -33,8 +33,9 @@ struct rehearse_totals {
     struct tg_histogram queue;                         /* wait for a connection of the pool */
 };
 
-/* One buyer's share of the shell: what the core need not know. */
+/* One buyer, and his share of the shell: what the core need not know. */
 struct rehearse_person {
+    struct rehearse_buyer buyer;
     uint32_t due;    /* tick he sleeps until; 0: awake */
     uint32_t ticket; /* in crowd->tickets, 0: none */
     uint32_t next;   /* in his cache's queue */
@@ -52,8 +53,8 @@ struct rehearse_session {
 struct rehearse_cache {
     struct rehearse_board board;
     bool fetching;
-    uint64_t fetched_us; /* 0: never */
-    uint32_t first;      /* of those who wait for the fetch; UINT32_MAX: nobody */
+    uint32_t fresh_until; /* tick; 0: never fetched */
+    uint32_t first;       /* of those who wait for the fetch; UINT32_MAX: nobody */
 };
 
 struct rehearse_tickets {
@@ -69,7 +70,6 @@ struct rehearse_crowd {
     struct rehearse_client *shop;   /* the shop's own: its confirms do not queue behind people */
     struct rehearse_client *fetch;  /* the caches' own, likewise */
     char tag[REHEARSE_RUN_TAG_LENGTH + 1]; /* of this run: part of users, keys and payments */
-    struct rehearse_buyer *buyers;
     struct rehearse_person *people;
     struct rehearse_tickets tickets;
     struct rehearse_cache caches[REHEARSE_CACHES_MAX];

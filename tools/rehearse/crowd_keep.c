@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tickets of everybody, kept until the end: packed into large chunks, named by 32 bits each. */
+ * Tickets of everybody, kept until the end: packed into large chunks, named by 32 bits each. The
+ * entrant comes first: where it is, is known without reading it. */
 #include "tools/rehearse/crowd.h"
 
 #include <stdlib.h>
@@ -23,29 +24,29 @@ static void add_chunk(struct rehearse_tickets *tickets)
 uint32_t rehearse_tickets_keep(struct rehearse_tickets *tickets, const char *token,
                                const char *entrant)
 {
-    size_t token_bytes = strlen(token) + 1;
-    size_t bytes = token_bytes + strlen(entrant) + 1;
+    size_t entrant_bytes = strlen(entrant) + 1;
+    size_t bytes = entrant_bytes + strlen(token) + 1;
     uint32_t units = (uint32_t)((bytes + UNIT_BYTES - 1) / UNIT_BYTES);
     if (tickets->chunk_count == 0 || tickets->used + units > CHUNK_UNITS) {
         add_chunk(tickets);
     }
     char *place = tickets->chunks[tickets->chunk_count - 1] + (size_t)tickets->used * UNIT_BYTES;
-    memcpy(place, token, token_bytes);
-    memcpy(place + token_bytes, entrant, bytes - token_bytes);
+    memcpy(place, entrant, entrant_bytes);
+    memcpy(place + entrant_bytes, token, bytes - entrant_bytes);
     uint32_t ticket = (tickets->chunk_count - 1) * CHUNK_UNITS + tickets->used;
     tickets->used += units;
     return ticket;
 }
 
-const char *rehearse_tickets_token(const struct rehearse_tickets *tickets, uint32_t ticket)
+const char *rehearse_tickets_entrant(const struct rehearse_tickets *tickets, uint32_t ticket)
 {
     return tickets->chunks[ticket / CHUNK_UNITS] + (size_t)(ticket % CHUNK_UNITS) * UNIT_BYTES;
 }
 
-const char *rehearse_tickets_entrant(const struct rehearse_tickets *tickets, uint32_t ticket)
+const char *rehearse_tickets_token(const struct rehearse_tickets *tickets, uint32_t ticket)
 {
-    const char *token = rehearse_tickets_token(tickets, ticket);
-    return token + strlen(token) + 1;
+    const char *entrant = rehearse_tickets_entrant(tickets, ticket);
+    return entrant + strlen(entrant) + 1;
 }
 
 void rehearse_tickets_clear(struct rehearse_tickets *tickets)

@@ -10,29 +10,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { REHEARSE_TICK_MS = 10, REHEARSE_WHEEL_SLOTS = 4096 };
+enum { REHEARSE_TICK_MS = 10, REHEARSE_WHEEL_SLOTS = 4096, REHEARSE_BED_SLEEPERS = 62 };
 
 struct rehearse_sleeper {
     uint32_t buyer;
     uint32_t due; /* tick */
 };
 
-struct rehearse_slot {
-    struct rehearse_sleeper *sleepers;
-    uint32_t count, capacity;
+/* Half a KiB of sleepers of one slot: what empties is used again. */
+struct rehearse_bed {
+    struct rehearse_bed *next;
+    uint32_t count;
+    struct rehearse_sleeper sleepers[REHEARSE_BED_SLEEPERS];
 };
 
 struct rehearse_wheel {
     uint32_t now; /* tick */
-    struct rehearse_slot slots[REHEARSE_WHEEL_SLOTS];
+    struct rehearse_bed *slots[REHEARSE_WHEEL_SLOTS];
+    struct rehearse_bed *empty;
 };
 
 /* Wakes `buyer` after at least `ms`. Returns the due tick, never 0; aborts when memory is gone. */
 uint32_t rehearse_wheel_add(struct rehearse_wheel *wheel, uint32_t buyer, uint32_t ms);
 
-/* Moves on by one tick and calls for everybody due then. `wake` may add sleepers. */
+/* Moves on by one tick and calls for everybody due then, by the bed: 1..REHEARSE_BED_SLEEPERS.
+ * `wake` may add sleepers. */
 void rehearse_wheel_turn(struct rehearse_wheel *wheel,
-                         void (*wake)(void *context, uint32_t buyer, uint32_t due), void *context);
+                         void (*wake)(void *context, const struct rehearse_sleeper *due,
+                                      uint32_t count),
+                         void *context);
 
 void rehearse_wheel_clear(struct rehearse_wheel *wheel);
 
