@@ -279,7 +279,9 @@ static int prepare(const char *folder, const char *name, enum made_kind kind, bo
     char next[64], path[PATH_MAX];
     if (is_there(folder, name, ".previous", "", path) ||
         is_there(folder, name, ".next", "", path)) {
-        return keys_complain(path, "is there already: finish that rotation first", -EEXIST);
+        return keys_complain(
+            path, "is there already: finish that rotation first (keys promote, then retire)",
+            -EEXIST);
     }
     if (dry_run) {
         return 0;

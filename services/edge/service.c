@@ -171,6 +171,17 @@ static int read_user_header(struct edge *edge)
     return 0;
 }
 
+/* A link of the page: of the web, or of this site. */
+static int read_link(const char *name, const char *url)
+{
+    bool good = url[0] == '\0' || url[0] == '/' || strncmp(url, "https://", 8) == 0 ||
+                strncmp(url, "http://", 7) == 0;
+    for (const char *at = url; *at != '\0'; at++) {
+        good &= *at > 0x20 && *at < 0x7f;
+    }
+    return good ? 0 : bad_setting(name, url, "an address as https://shop.example/pay?reservation=");
+}
+
 static int read_buyer_key(struct edge *edge)
 {
     const char *algorithm = edge->settings.buyer_algorithm;
@@ -221,6 +232,12 @@ int edge_check(void *context)
     }
     if (error == 0) {
         error = read_user_header(edge);
+    }
+    if (error == 0) {
+        error = read_link("SIGN_IN_URL", edge->settings.sign_in_url);
+    }
+    if (error == 0) {
+        error = read_link("PAY_URL", edge->settings.pay_url);
     }
     if (error == 0) {
         error = edge_limits_read(edge);

@@ -49,12 +49,16 @@ static const struct edge_words *words_of(const struct edge_request *request)
                              tg_http_header(request->exchange, "accept-language", NULL));
 }
 
-/* The shell: only the sale's name is put in, so it is the same for everybody. */
+/* The shell: the sale's name and the shop's addresses are put in, so it is the same for everybody.
+ */
 void edge_page(struct edge_request *request)
 {
     static const char headers[] = "Cache-Control: public, max-age=60\r\n" PAGE_POLICY;
-    const struct edge_page_value sale = {"sale", request->sale->name};
-    const struct edge_page_values values = {edge_words_choose(NULL, 0, NULL), &sale, 1};
+    const struct edge_page_value shared[] = {{"sale", request->sale->name},
+                                             {"signInUrl", request->edge->settings.sign_in_url},
+                                             {"payUrl", request->edge->settings.pay_url}};
+    const struct edge_page_values values = {edge_words_choose(NULL, 0, NULL), shared,
+                                            sizeof(shared) / sizeof(shared[0])};
     size_t length, text_length;
     char *text;
     const char *template = edge_page_find("index.html", &length);
@@ -103,8 +107,8 @@ struct shown {
 
 static void format_standing(const struct edge_place *place, struct shown *out)
 {
-    tg_unsigned_format(place->ticket.index + 1, out->number);
     if (place->standing.known) {
+        tg_unsigned_format(place->standing.rank + 1, out->number);
         tg_unsigned_format(place->standing.position, out->position);
     }
     if (place->standing.known && place->standing.estimate_seconds < UINT64_MAX) {
@@ -174,6 +178,7 @@ static int render_wait(const struct edge_request *request, const struct shown *s
     const struct edge_page_value values[] = {
         {"sale", request->target.sale},
         {"state", shown->state},
+        {"signInUrl", request->edge->settings.sign_in_url},
         {"language", edge_words_language(shown->words)},
         {"headline", say(shown, "", shown->state, ".headline")},
         {"sentence", plain[0] != '\0' ? plain : say(shown, "", shown->state, ".sentence")},

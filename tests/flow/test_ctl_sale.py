@@ -308,7 +308,7 @@ def test_the_example_is_applied(shop):
     done = shop.stack.ctl("sale", "plan", "-f", "deploy/local/sale.yaml", check=False)
     assert done.returncode == 2  # relative paths are the caller's
     assert shop.stack.ctl("sale", "apply", "-f", f"{ROOT}/deploy/local/sale.yaml").returncode == 0
-    assert show(shop, "demo")["definition"]["items"][0]["units"] == 500
+    assert show(shop, "first")["definition"]["items"][0]["units"] == 500
 
 
 def test_a_pause_without_a_ledger_is_honoured_and_repeated_until_one_shows_it(own_shop):

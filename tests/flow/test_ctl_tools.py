@@ -64,6 +64,7 @@ def test_watch_prints_lines_where_there_is_no_terminal(shop):
 def test_watch_of_a_sale_nobody_has_shows_nothing_as_zero(shop):
     done = run(shop, "watch", "nobody-made-this", "--for", "1500ms")
     assert "nobody-made-this unknown free=- held=- sold=-" in done.stdout
+    assert done.returncode == 69 and "nothing was heard of nobody-made-this" in done.stderr
 
 
 def test_the_edge_takes_a_token_of_the_tool(shop):
@@ -87,6 +88,20 @@ def test_keys_are_made_once_and_for_the_owner_only(shop, tmp_path):
     for path in folder.iterdir():
         public = path.suffix in (".pub", ".hash")
         assert path.stat().st_mode & 0o777 == (0o644 if public else 0o600), path
+
+
+def test_half_of_a_configuration_is_not_written(shop, tmp_path):
+    done = run(shop, "keys", "nats", str(tmp_path))
+    assert done.returncode == 78 and done.stdout == "" and "nats-edge.pub" in done.stderr
+
+
+@pytest.mark.parametrize("arguments, said", [
+    ((), "expected a command"), (("sale", "apply", "-f", "/"), "Is a directory"),
+    (("arm", "x", "--wait", "1e3"), "from 1ms to 10m such as"), (("draw", "verify", "http://127.0.0.1:9/sale/x"), "cannot be had there"),
+])
+def test_a_refusal_says_what_is_expected(shop, arguments, said):
+    done = run(shop, *arguments)
+    assert done.returncode in (2, 69) and said in done.stderr, done
 
 
 @pytest.mark.parametrize("arguments", [("sale", "show"), ("sale", "pause", "demo"), ("watch", "demo")])

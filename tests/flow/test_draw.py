@@ -63,6 +63,12 @@ def downloaded(shop, sale, folder):
     return draw
 
 
+def number_of(buyer, sale):
+    """What the page without script shows as the buyer's number."""
+    page = buyer.call("GET", f"/sale/{sale}/wait", X_Ticket=buyer.tickets[sale]).text
+    return re.search(r"<dt>Your number</dt><dd>(\d*)</dd>", page).group(1)
+
+
 def verify(shop, source, *options, **environment):
     return subprocess.run([f"{shop.stack.bin}/tidegatectl", "draw", "verify", *options, str(source)], text=True,
                           capture_output=True, check=False, env={**os.environ, **environment})
@@ -83,7 +89,7 @@ def drawn(shop, tmp_path_factory):
     sale, commitment = drawn_sale(shop, units=200, pace="10/s")
     early = [take(shop, sale) for _ in range(ENTRANTS)]
     before = {"policy": shop.http("GET", f"/sale/{sale}/policy").json, "draw": draw_of(shop, sale),
-              "status": [buyer.status(sale).json for buyer, _ in early]}
+              "status": [buyer.status(sale).json for buyer, _ in early], "number": number_of(early[7][0], sale)}
     for buyer, _ in early[:5]:
         del buyer.tickets[sale]
         take(shop, sale, buyer)  # one person, more tickets
@@ -105,6 +111,7 @@ def test_case_30_nothing_before_the_draw_says_anything_of_a_rank(drawn):
                                         for _, ticket in drawn["early"]]
     assert all(answer["position"] is None and answer["estimatedWaitSeconds"] is None for answer in told)
     assert {answer["state"] for answer in told} == {"scheduled"}
+    assert drawn["before"]["number"] == "", "the number of a ticket is none of a place"
 
 
 def test_case_29_one_account_is_one_entrant(drawn):
@@ -153,6 +160,7 @@ def test_places_are_the_drawn_ones_on_every_device(shop, drawn):
     ranks = {line.split()[1]: int(line.split()[0]) for line in independent(drawn["folder"]).stdout.splitlines()}
     buyer, ticket = drawn["early"][7]
     assert buyer.ticket(drawn["sale"]).json["index"] == ticket["index"], "refreshing keeps the ticket"
+    assert number_of(buyer, drawn["sale"]) == str(ranks[ticket["entrant"]] + 1)
     device = shop.buyer(buyer.user)
 
     def same_place():

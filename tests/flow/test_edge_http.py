@@ -259,7 +259,7 @@ def test_roles_serve_their_own_routes(role, served, hidden):
 @pytest.mark.parametrize("name,value", [
     ("ROLE", "queue"), ("PORT", "70000"), ("PORT", "1e3"), ("CONNECTIONS", "0"), ("BUYER_ALGORITHM", "none"), ("CORS_ORIGINS", "shop.example"),
     ("CORS_ORIGINS", "https://a,,https://b"), ("USER_HEADER", "X User"), ("KEYS", "/nonexistent"), ("COOKIE_SECURE", "yes"),
-    ("PAGE", "/nonexistent"),
+    ("PAGE", "/nonexistent"), ("SIGN_IN_URL", "javascript:alert(1)"), ("PAY_URL", "https://shop example/"),
 ])
 def test_bad_settings_name_themselves(peers, name, value):
     env = {**os.environ, **peers.stack.env, f"TIDEGATE_EDGE_{name}": value, "TIDEGATE_EDGE_ADMIN_PORT": "0"}

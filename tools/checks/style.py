@@ -208,6 +208,17 @@ def documents():
                 yield f"{path}: there is no {link}"
 
 
+def measured():
+    """Every number in bold on the first page was measured: it stands in bench/RESULTS.md."""
+    results = read("bench/RESULTS.md").replace(",", "")
+    numbers = re.findall(r"\*\*([\d,.]+)\*\*", read("README.md"))
+    for number in numbers:
+        if not re.search(rf"(?<![\d.]){re.escape(number.replace(',', ''))}(\.0)?(?![\d.])", results):
+            yield f"README.md: {number} is not in bench/RESULTS.md"
+    if not numbers:
+        yield "README.md: says nothing that was measured"
+
+
 DEFINED = {".py": r"^(?:    )?def {}\(", ".c": r"^(static void|TEST) {}\(", ".def": r'"{}"'}
 
 
@@ -261,5 +272,5 @@ def all_failpoints(build="build/chaos"):
             yield f"{build}/bin/tidegate-{service}: has no failpoint"
 
 
-CHECKS = (spdx, documents, cases, places, layering, daemon_shape, long_functions, banned_calls, catalogue, failpoints)
+CHECKS = (spdx, documents, measured, cases, places, layering, daemon_shape, long_functions, banned_calls, catalogue, failpoints)
 BINARY_CHECKS = (purity, stores, no_failpoints)

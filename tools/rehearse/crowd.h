@@ -109,7 +109,7 @@ const char *rehearse_tickets_token(const struct rehearse_tickets *tickets, uint3
 const char *rehearse_tickets_entrant(const struct rehearse_tickets *tickets, uint32_t ticket);
 void rehearse_tickets_clear(struct rehearse_tickets *tickets);
 
-/* progress.c: one line a second on standard error. */
+/* progress.c: one line a second on standard error, a heading now and then. */
 void rehearse_progress(const struct rehearse_crowd *crowd);
 
 #endif

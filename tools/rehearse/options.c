@@ -224,6 +224,8 @@ static int read_environment(struct rehearse_options *options)
     static struct environment environment; /* its strings live as long as the process */
     if (tg_config_load("rehearse", rows, sizeof(rows) / sizeof(rows[0]), &environment, stderr) !=
         0) {
+        fprintf(stderr, "rehearse: run/env of the stack has them: "
+                        "while read -r line; do export \"$line\"; done < run/env\n");
         return EX_CONFIG;
     }
     options->ledger_url = environment.ledger_url;

@@ -57,6 +57,7 @@ show: {{remaining: exact}}
 def rehearse(stack, options, name):
     """Applies the sale, lets the buyers in, and leaves the verdict to the referee inside `rehearse`."""
     stack.ctl("sale", "apply", "-f", sale_file(stack, options, name))
+    print(f"the page, also while it runs: {stack.env['TIDEGATE_EDGE_URL']}/sale/{name}", file=sys.stderr, flush=True)
     command = [f"{stack.bin}/rehearse", "--sale", name, "--buyers", str(options.buyers), "--units", str(options.units),
                "--arrive-s", str(options.arrive_s), "--connections", str(options.connections), "--abandon-percent", str(options.abandon_percent), "--out", options.out]
     code = subprocess.run(command, env={**os.environ, **stack.env}, check=False).returncode
@@ -130,7 +131,7 @@ def main():
         print(f"report: {options.out}", file=sys.stderr)
         if options.once or (started and options.command == "rehearse"):
             return code
-        print(f"the page: {stack.env['TIDEGATE_EDGE_URL']}/sale/{name}   (tools/dev down stops everything)")
+        print(f"the page: {stack.env['TIDEGATE_EDGE_URL']}/sale/{name}   (sold out; README.md: a sale of your own. tools/dev down stops everything)")
         started = None
         return code
     except StackError as fault:

@@ -140,6 +140,10 @@ static bool never(const void *context)
 static enum ctl_exit follow(struct tail *tail, bool one_epoch, int64_t span_ms)
 {
     enum ctl_exit code = catch_up(tail);
+    if (code == CTL_DONE && tail->after == 0) {
+        (void)fprintf(stderr, "tidegatectl: %s: nothing is logged in epoch %" PRIu64 "\n",
+                      tail->sale, tail->epoch);
+    }
     for (int64_t passed_ms = 0; code == CTL_DONE && passed_ms < span_ms;
          passed_ms += ASK_EVERY_MS) {
         if (fflush(stdout) != 0) {

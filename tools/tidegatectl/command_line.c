@@ -118,9 +118,9 @@ static const struct command {
      "Stop holds at once; repeated until the ledger shows it"},
     {"sale resume", "SALE", 1, 1, wait_options, ctl_resume, "Lift every pause that is active now"},
     {"sale rebuild", "SALE", 1, 1, rebuild_options, ctl_rebuild,
-     "Show the plan, pause, load a new gate from the ledger (next epoch), follow until armed"},
+     "Show the plan, pause, load a new gate (next epoch), follow until armed"},
     {"sale extend", "SALE", 1, 1, extend_options, ctl_extend,
-     "Give every hold that is in flight more time to pay"},
+     "Give every hold in flight more time to pay: --in-flight +180s"},
     {"sale close", "SALE", 1, 1, close_options, ctl_close, "End a sale for good"},
     {"doctor", "[SALE]", 0, 1, no_options, ctl_doctor,
      "Check the configuration the guarantees rest on; change nothing"},
@@ -148,7 +148,7 @@ static const struct command {
     {"keys new", "FOLDER", 1, 1, no_options, ctl_keys_new,
      "Make every key of a deployment in a new folder"},
     {"keys nats", "FOLDER", 1, 1, no_options, ctl_keys_nats,
-     "Write the accounts and rights of all identities as NATS's configuration"},
+     "Write NATS's accounts: every identity, its key and its rights"},
     {"keys prepare", "NAME", 1, 1, rotate_options, ctl_keys_prepare,
      "Rotate a key, step 1: make the next one; docs/operations/keys.md"},
     {"keys promote", "NAME", 1, 1, rotate_options, ctl_keys_promote,
@@ -425,7 +425,7 @@ static error_t parse_top(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (first->index == 0) {
-            argp_state_help(state, stderr, ARGP_HELP_STD_ERR);
+            argp_error(state, "expected a command");
         }
         return 0;
     default:

@@ -147,6 +147,12 @@ enum ctl_exit ctl_draw_verify(const struct ctl_options *options,
         return CTL_SETTINGS;
     }
     if (!fetch_all(source, folder)) {
+        (void)fprintf(
+            stderr,
+            "tidegatectl: %s: draw.json or the roster cannot be had there: the address of "
+            "a sale is expected whose order is drawn (random, lottery), after its "
+            "opening\n",
+            source);
         return CTL_UNREACHABLE;
     }
     (void)fprintf(stderr, "downloaded to %s\n", folder);

@@ -6,6 +6,7 @@
 #include "lib/io/keys.h"
 #include "tools/tidegatectl/rights.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum ctl_exit ctl_keys_new(const struct ctl_options *options, const struct ctl_arguments *arguments)
@@ -28,7 +29,18 @@ enum ctl_exit ctl_keys_new(const struct ctl_options *options, const struct ctl_a
 enum ctl_exit ctl_keys_nats(const struct ctl_options *options,
                             const struct ctl_arguments *arguments)
 {
-    return ctl_rights_write(stdout, arguments->positional[0]) == 0 ? CTL_DONE : CTL_SETTINGS;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length); /* half of it is no configuration */
+    if (out == NULL) {
+        return CTL_SETTINGS;
+    }
+    int error = ctl_rights_write(out, arguments->positional[0]);
+    if (fclose(out) == 0 && error == 0) {
+        (void)fwrite(text, 1, length, stdout);
+    }
+    free(text);
+    return error == 0 ? CTL_DONE : CTL_SETTINGS;
 }
 
 /* What is to be done before the next step, so that nobody meets a key he does not know. */
@@ -63,7 +75,7 @@ static enum ctl_exit rotate(const struct ctl_options *options,
     }
     if (!tg_keys_rotates(name)) {
         (void)fprintf(stderr,
-                      "tidegatectl: %s is no key that rotates; expected ticket, pass, "
+                      "tidegatectl: %s is no key that rotates; expected ticket, pass, pass-es256, "
                       "control-operator, control-invariant or nats-IDENTITY\n",
                       name);
         return CTL_USAGE;

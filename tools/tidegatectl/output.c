@@ -3,8 +3,8 @@
 
 #include "lib/pure/clock.h"
 #include "lib/pure/text.h"
+#include "tools/tidegatectl/state.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -142,12 +142,14 @@ bool ctl_duration(const char *option, const char *text, int64_t min_ms, int64_t 
 {
     int64_t ms = 0;
     if (tg_duration_parse(text, &ms) != 0 || ms < min_ms || ms > max_ms) {
-        char shown[64];
+        char shown[64], min[CTL_VALUE_BYTES], max[CTL_VALUE_BYTES];
         ctl_printable(text, strlen(text), shown, sizeof(shown));
+        ctl_duration_text(min_ms, min);
+        ctl_duration_text(max_ms, max);
         (void)fprintf(stderr,
-                      "tidegatectl: %s: expected a duration from %" PRId64 "ms to %" PRId64
-                      "ms such as 250ms, 5s, 10m or 2h, got %s\n",
-                      option, min_ms, max_ms, shown);
+                      "tidegatectl: %s: expected a duration from %s to %s such as 250ms, 5s, 10m "
+                      "or 2h, got %s\n",
+                      option, min, max, shown);
         return false;
     }
     *out_ms = ms;

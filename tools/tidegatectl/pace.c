@@ -63,6 +63,16 @@ static void print_line(const struct ctl_options *options, const struct pace_seen
                  seen->detail[0] != '\0' ? ": " : "", seen->detail);
 }
 
+/* How a signal that holds everybody back ends: it does not by itself. */
+static void print_signal(const struct pace_seen *seen)
+{
+    if (strcmp(seen->limiting, "signal") == 0) {
+        (void)printf("  until it is told better, or withdrawn: tidegatectl signal %s NAME "
+                     "--withdraw\n",
+                     seen->sale);
+    }
+}
+
 static json_t *pace_json(const struct pace_seen *seen)
 {
     return json_pack("{s:s, s:I, s:s, s:s, s:I, s:i, s:I, s:s}", "sale", seen->sale, "paceMilli",
@@ -86,6 +96,7 @@ static void print_whole(const struct ctl_options *options, const struct pace_see
         return;
     }
     print_line(options, seen);
+    print_signal(seen);
     (void)printf("  the law holds %" PRIu64 "/s; ramp %" PRIu32 ".%" PRIu32 " %%; term %" PRIu64
                  " of %s\n",
                  seen->base_milli / 1000, seen->ramp_permille / 10, seen->ramp_permille % 10,
@@ -252,6 +263,7 @@ static enum ctl_exit say(const struct ctl_options *options, struct ctl_session *
         ctl_print_document(options->format, pace_json(&seen));
     } else {
         print_line(options, &seen);
+        print_signal(&seen);
     }
     return CTL_DONE;
 }

@@ -400,7 +400,7 @@ int ctl_sale_file_read(const char *path, FILE *errors, struct ctl_sale_file *out
     }
     char *text = malloc(CTL_SALE_FILE_BYTES + 1);
     size_t length = text != NULL ? fread(text, 1, CTL_SALE_FILE_BYTES + 1, file) : 0;
-    int error = text == NULL ? -ENOMEM : ferror(file) != 0 ? -EIO : 0;
+    int error = text == NULL ? -ENOMEM : ferror(file) != 0 ? -errno : 0; /* EISDIR, say */
     if (!standard) {
         (void)fclose(file);
     }

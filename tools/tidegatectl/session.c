@@ -76,12 +76,14 @@ enum ctl_exit ctl_session_open(const struct ctl_options *options, bool quiet,
     if (error == 0 && ctl_session_until(session, is_connected, session, CONNECT_MS)) {
         return CTL_DONE;
     }
-    if (!quiet) {
+    if (!quiet && session->bus == NULL) {
+        (void)fprintf(stderr, "tidegatectl: no connection to NATS at %s: %s\n", session->server,
+                      tg_error_text(error));
+    } else if (!quiet) {
         (void)fprintf(stderr,
                       "tidegatectl: NATS at %s does not answer: is the stack up? Try tools/dev up, "
-                      "or set TIDEGATE_NATS_URL%s%s\n",
-                      session->server, session->bus != NULL ? "; " : "",
-                      session->bus != NULL ? tg_bus_fault(session->bus) : "");
+                      "or set TIDEGATE_NATS_URL; %s\n",
+                      session->server, tg_bus_fault(session->bus));
     }
     ctl_session_close(session);
     return CTL_UNREACHABLE;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 enum { DRAW_MS = 500, LINE_MS = 1000 };
+#define NO_SALE ": is there such a sale (tidegatectl sale show), and do its daemons run?"
 
 struct watch {
     const struct ctl_options *options;
@@ -65,6 +66,13 @@ static void on_state(void *context, struct tg_bus_incoming *take_incoming)
     tg_bus_release(take_incoming);
 }
 
+static bool is_heard(const struct watch *watch)
+{
+    const struct ctl_view *view = &watch->view;
+    return view->stock_heard.ever || view->board_heard.ever || view->state_heard.ever ||
+           view->pace_heard.ever;
+}
+
 static void on_draw(uv_timer_t *timer)
 {
     struct watch *watch = timer->data;
@@ -74,6 +82,7 @@ static void on_draw(uv_timer_t *timer)
     } else if (watch->terminal) {
         (void)fputs("\033[H\033[2J", stdout);
         ctl_view_screen(stdout, watch->options, &watch->view, now);
+        (void)fputs(is_heard(watch) ? "" : "\n  Nothing is heard" NO_SALE "\n", stdout);
         (void)fputs("\n  Ctrl-C ends the view; the sale goes on.\n", stdout);
     } else {
         ctl_view_line(stdout, &watch->view, now);
@@ -144,6 +153,10 @@ enum ctl_exit ctl_watch(const struct ctl_options *options, const struct ctl_argu
     int error = listen_to_all(&watch);
     if (error == 0) {
         run(&watch, span_ms);
+        if (!is_heard(&watch)) {
+            (void)fprintf(stderr, "tidegatectl: nothing was heard of %s" NO_SALE "\n", sale);
+            code = CTL_UNREACHABLE;
+        }
     } else {
         ctl_session_explain(&watch.session, "bus", error);
         code = CTL_UNREACHABLE;

@@ -6,6 +6,7 @@
 #include "lib/pure/text.h"
 #include "tools/tidegatectl/ctl.h"
 #include "tools/tidegatectl/sale_file.h"
+#include "tools/tidegatectl/state.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -182,11 +183,11 @@ static void read_duration(struct yaml_reading *reading, const yaml_node_t *node,
     const char *text = scalar_text(node);
     int64_t ms = 0;
     if (text == NULL || tg_duration_parse(text, &ms) != 0 || ms < field->min || ms > field->max) {
-        char what[128];
+        char what[256], min[CTL_VALUE_BYTES], max[CTL_VALUE_BYTES];
+        ctl_duration_text(field->min, min);
+        ctl_duration_text(field->max, max);
         (void)snprintf(what, sizeof(what),
-                       "a duration with its unit (250ms, 5s, 10m, 2h) from %" PRId64
-                       "ms to %" PRId64 "ms",
-                       field->min, field->max);
+                       "a duration with its unit (250ms, 5s, 10m, 2h) from %s to %s", min, max);
         expected(reading, node, path, what);
         return;
     }

@@ -123,6 +123,7 @@ const memory = {
 const known = { buyer: null, key: null, reservation: null, farthest: null };
 
 let ticket = null, board = null, pass = null, policy = null;
+let place = null;           // the ticket's rank; not known before a draw
 let clock = -Infinity;      // server time minus performance.now(), milliseconds
 let shownAhead = Infinity;  // never shown rising
 let shownWait = { until: Infinity };
@@ -182,7 +183,7 @@ function announce(key, values) {
 
 const shows = {
   loading: [], trouble: ["check"], challenge: ["instead"], scheduled: ["countdown", "facts", "check"], waiting: ["line", "facts", "check"],
-  paused: ["facts", "check"], signIn: ["sign-in"], turn: ["take"], held: ["countdown", "receipt", "give-back"],
+  paused: ["facts", "check"], signIn: ["sign-in"], turn: ["take"], held: ["countdown", "receipt", "pay", "give-back"],
   bought: ["receipt"], lapsed: ["again"], sold_out: [], closed: [], unknown: [],
 };
 
@@ -192,9 +193,10 @@ function show(next, values = {}, key = next) {
   view = next;
   document.body.dataset.state = next;
   $("badge").textContent = say(`badge.${next}`);
-  for (const id of ["line", "countdown", "sign-in", "take", "again", "give-back", "check", "instead", "facts", "receipt"]) {
+  for (const id of ["line", "countdown", "sign-in", "take", "pay", "again", "give-back", "check", "instead", "facts", "receipt"]) {
     $(id).hidden = !shows[next].includes(id);
   }
+  $("pay").hidden ||= !document.body.dataset.pay;
   announce(key, values);
   tick();
   if (moved) {
@@ -216,7 +218,7 @@ const timeOfDay = (ms) => new Intl.DateTimeFormat(language, { timeStyle: "medium
 const dayAndTime = (ms) => new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" }).format(ms);
 
 function fill(ahead, wait) {
-  $("number").textContent = ticket ? number(ticket.index + 1) : "";
+  $("number").textContent = place === null ? "" : number(place + 1);
   $("left").textContent = board.remaining === null ? "" : left();
   $("updated").textContent = Number.isFinite(clock) ? timeOfDay(serverNow()) : "";
   $("estimate").textContent = wait === null ? say("estimate.none") : wait === undefined ? "" : range(wait / 1.25, wait);
@@ -234,7 +236,7 @@ function fill(ahead, wait) {
 /** Said only where both sides are known: how many people are ahead for how many units. */
 function odds(ahead) {
   if (ahead === 0 || !board.remaining) return "";
-  return say(ahead > board.remaining ? "odds.short" : "odds.enough", { ahead: rounded(ahead), count: board.remaining });
+  return say(ahead < board.remaining ? "odds.enough" : "odds.short", { ahead: rounded(ahead), count: board.remaining });
 }
 
 const left = () => policy?.show?.remaining === "bucketed" && board.remaining > 10
@@ -245,6 +247,7 @@ function fillReceipt() {
   $("units").textContent = hold.units.map((unit) => `${unit.sku ?? ""} #${unit.unit + 1}`).join(", ");
   $("order-row").hidden = !hold.order;
   $("order").textContent = hold.order ?? "";
+  $("pay").href = document.body.dataset.pay + encodeURIComponent(hold.id);
 }
 
 function fillRules() {
@@ -414,7 +417,7 @@ async function look() {
       return;
     }
   }
-  const place = await rank(board, ticket);
+  place = await rank(board, ticket);
   const ahead = place === null ? null : position(board, place);
   if (board.state === "scheduled") {
     fill(null, undefined);
@@ -574,6 +577,10 @@ async function start() {
   for (const name of Object.keys(known)) known[name] = memory.get(name);
   takeBuyerFromAddress();
   await loadWords();
+  const login = document.body.dataset.signIn; // the shop's; without one a token is pasted
+  $("login").href = login + encodeURIComponent(sale);
+  $("login").hidden = !login;
+  $("by-token").hidden = $("send-token").hidden = Boolean(login);
   onPress("take", () => reserve());
   onPress("check", look);
   onPress("again", look);

@@ -146,13 +146,13 @@ BEGIN
         RETURN tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence, p_sale.control_seq));
     END IF;
     IF v_wanted < p_sale.pace_min_milli OR v_wanted > p_sale.pace_max_milli THEN
-        RETURN tidegate.judged('definition_invalid', format('pace must be %s to %s people per 1000 s', p_sale.pace_min_milli,
-                                             p_sale.pace_max_milli));
+        RETURN tidegate.judged('definition_invalid', format('pace.min to pace.max of the sale are %s/s to %s/s',
+                                             (p_sale.pace_min_milli / 1000.0)::float8, (p_sale.pace_max_milli / 1000.0)::float8));
     END IF;
     IF NOT p_plan THEN
         UPDATE tidegate.sales s SET pace_milli = p_pace, control_seq = s.control_seq + 1 WHERE s.sale = p_sale.sale;
     END IF;
-    RETURN tidegate.judged('', format('pace %s people per 1000 s', v_wanted));
+    RETURN tidegate.judged('', CASE v_wanted WHEN 0 THEN 'back to the law' ELSE format('pace %s/s', (v_wanted / 1000.0)::float8) END);
 END $$;
 
 -- More time for whoever may still pay: when payments are slow, nobody who pays loses a unit to the clock. Each pending
@@ -239,6 +239,12 @@ CREATE FUNCTION tidegate.judge_apply(p_name text, p_sale tidegate.sales, p_seque
                                      p_plan boolean) RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 DECLARE
     v_changed text[];
+    v_names   CONSTANT jsonb := '{"opens_ms": "opensAt", "order": "policy.order", "limit_per_buyer": "limits.perBuyer",
+        "hold_ms": "limits.holdFor", "grace_ms": "limits.grace", "extend_ms": "limits.extendBy",
+        "extensions_max": "limits.extensions", "pace_start_milli": "pace.start", "pace_min_milli": "pace.min",
+        "pace_max_milli": "pace.max", "proof_every_ms": "proof.everyMs", "proof_lease_ms": "proof.leaseFor",
+        "remaining_bucketed": "show.remaining", "challenge": "policy.challenge", "commitment": "policy.commitment",
+        "beacon": "policy.beacon"}'; -- as the sale file calls them
     v_stale   tidegate.judgement := tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence,
                                                               p_sale.control_seq));
 BEGIN
@@ -248,7 +254,7 @@ BEGIN
     END IF;
     IF p_sale.sale IS NULL THEN
         IF (SELECT count(*) FROM tidegate.sales) >= 64 THEN
-            RETURN tidegate.judged('not_allowed_now', 'there are 64 sales, no more are kept');
+            RETURN tidegate.judged('not_allowed_now', 'there are 64 sales, no more are kept: take the name of a closed one');
         END IF;
         IF NOT p_plan THEN
             PERFORM tidegate.store_definition(p_name, 1, p_definition);
@@ -275,7 +281,8 @@ BEGIN
     END IF;
     IF p_sale.stage <> 'scheduled'
        OR NOT v_changed <@ ARRAY['opens_ms', 'pace_start_milli', 'pace_min_milli', 'pace_max_milli'] THEN
-        RETURN tidegate.judged('definition_frozen', 'cannot change: ' || array_to_string(v_changed, ', '));
+        RETURN tidegate.judged('definition_frozen', format('%s cannot change any more: close the sale first, or take another name',
+                                                          (SELECT string_agg(coalesce(v_names->>f, f), ', ') FROM unnest(v_changed) f)));
     END IF;
     IF p_sequence <> p_sale.control_seq THEN
         RETURN v_stale;
