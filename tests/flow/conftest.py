@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from shop import Shop  # noqa: E402  (needs the paths above)
 from stack import Stack  # noqa: E402
 
-BUILD = os.environ.get("TIDEGATE_TEST_BUILD", os.path.join(ROOT, "build", "release"))
+BUILD = os.path.abspath(os.environ.get("TIDEGATE_TEST_BUILD", os.path.join(ROOT, "build", "release")))
 # Tests ask faster than people do; those about the rate set their own.
 os.environ.setdefault("TIDEGATE_EDGE_RATE", "0")
 
