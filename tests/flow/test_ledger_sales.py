@@ -77,11 +77,12 @@ def test_before_it_opens_only_pace_and_opening_time_may_change(ledger):
     ledger.apply("sale", opens_ms=9999999999000)
     assert ledger.apply("sale", sequence=99, opens_ms=1000, pace_start_milli=2000)[0] == "stale_sequence"
     assert ledger.apply("sale", sequence(ledger), opens_ms=1000, pace_start_milli=2000)[:2] == (
-        "", "changed: opens_ms, pace_start_milli")
-    for change in ({"units": 11}, {"hold_ms": 1000}, {"limit_per_buyer": 9}, {"order": "random"}, {"grace_ms": 7},
-                   {"items": [10, 10]}, {"extensions_max": 9}):
+        "", "changed: opensAt, pace.start")
+    for said, change in (("items", {"units": 11}), ("limits.holdFor", {"hold_ms": 1000}), ("limits.perBuyer", {"limit_per_buyer": 9}),
+                         ("policy.order", {"order": "random"}), ("limits.grace", {"grace_ms": 7}), ("items", {"items": [10, 10]}),
+                         ("limits.extensions", {"extensions_max": 9})):
         reason, detail, _ = ledger.apply("sale", sequence(ledger), opens_ms=1000, pace_start_milli=2000, **change)
-        assert reason == "definition_frozen" and next(iter(change)).replace("units", "items") in detail
+        assert reason == "definition_frozen" and said in detail
     price = definition(opens_ms=1000, pace_start_milli=2000)
     price["items"][0]["price_minor"] = 1
     assert ledger.judge("sale", "apply", sequence(ledger), definition=price)[0] == "definition_frozen"

@@ -234,17 +234,21 @@ CREATE FUNCTION tidegate.definition_of(p_sale tidegate.sales) RETURNS jsonb LANG
                     FROM tidegate.sale_items i WHERE i.sale = p_sale.sale AND i.generation = p_sale.generation))
 $$;
 
+-- Fields of a definition as the sale file calls them.
+CREATE FUNCTION tidegate.as_in_the_file(p_fields text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT string_agg(coalesce('{"opens_ms": "opensAt", "order": "policy.order", "limit_per_buyer": "limits.perBuyer",
+        "hold_ms": "limits.holdFor", "grace_ms": "limits.grace", "extend_ms": "limits.extendBy",
+        "extensions_max": "limits.extensions", "pace_start_milli": "pace.start", "pace_min_milli": "pace.min",
+        "pace_max_milli": "pace.max", "proof_every_ms": "proof.everyMs", "proof_lease_ms": "proof.leaseFor",
+        "remaining_bucketed": "show.remaining", "challenge": "policy.challenge", "commitment": "policy.commitment",
+        "beacon": "policy.beacon"}'::jsonb->>f, f), ', ') FROM unnest(p_fields) f
+$$;
+
 -- The caller holds the control lock and, for a closed sale, the fence exclusively. p_sale is all NULL for a new sale.
 CREATE FUNCTION tidegate.judge_apply(p_name text, p_sale tidegate.sales, p_sequence bigint, p_definition jsonb,
                                      p_plan boolean) RETURNS tidegate.judgement LANGUAGE plpgsql AS $$
 DECLARE
     v_changed text[];
-    v_names   CONSTANT jsonb := '{"opens_ms": "opensAt", "order": "policy.order", "limit_per_buyer": "limits.perBuyer",
-        "hold_ms": "limits.holdFor", "grace_ms": "limits.grace", "extend_ms": "limits.extendBy",
-        "extensions_max": "limits.extensions", "pace_start_milli": "pace.start", "pace_min_milli": "pace.min",
-        "pace_max_milli": "pace.max", "proof_every_ms": "proof.everyMs", "proof_lease_ms": "proof.leaseFor",
-        "remaining_bucketed": "show.remaining", "challenge": "policy.challenge", "commitment": "policy.commitment",
-        "beacon": "policy.beacon"}'; -- as the sale file calls them
     v_stale   tidegate.judgement := tidegate.judged('stale_sequence', format('based on %s, the sale is at %s', p_sequence,
                                                               p_sale.control_seq));
 BEGIN
@@ -282,7 +286,7 @@ BEGIN
     IF p_sale.stage <> 'scheduled'
        OR NOT v_changed <@ ARRAY['opens_ms', 'pace_start_milli', 'pace_min_milli', 'pace_max_milli'] THEN
         RETURN tidegate.judged('definition_frozen', format('%s cannot change any more: close the sale first, or take another name',
-                                                          (SELECT string_agg(coalesce(v_names->>f, f), ', ') FROM unnest(v_changed) f)));
+                                                          tidegate.as_in_the_file(v_changed)));
     END IF;
     IF p_sequence <> p_sale.control_seq THEN
         RETURN v_stale;
@@ -295,7 +299,7 @@ BEGIN
                pace_max_milli = (p_definition->>'pace_max_milli')::bigint, pace_milli = 0, control_seq = s.control_seq + 1
          WHERE s.sale = p_name;
     END IF;
-    RETURN tidegate.judged('', 'changed: ' || array_to_string(v_changed, ', '));
+    RETURN tidegate.judged('', 'changed: ' || tidegate.as_in_the_file(v_changed));
 END $$;
 
 CREATE FUNCTION tidegate.judge_known(p_sale tidegate.sales, p_id text, p_kind text, p_sequence bigint, p_pauses text[],
