@@ -155,6 +155,9 @@ static void on_hangup(uv_signal_t *handle, int number)
     struct tg_app *app = handle->data;
     int first_error = 0;
     (void)number;
+    if (app->phase == APP_STOPPED) {
+        return; /* what is read anew is given back by now */
+    }
     for (size_t i = 0; i < app->reload_count; i++) {
         int error = app->reloads[i].reload(app->reloads[i].context);
         first_error = first_error == 0 ? error : first_error;
@@ -316,8 +319,10 @@ static void finish_loop(struct tg_app *app)
     uv_timer_init(&app->loop, &limit);
     uv_timer_start(&limit, on_close_limit, CLOSE_LIMIT_MS, 0);
     uv_unref((uv_handle_t *)&limit);
+    uv_unref((uv_handle_t *)&app->on_hup); /* to the end: unhandled, a hangup would kill us */
     uv_run(&app->loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&limit, NULL);
+    uv_close((uv_handle_t *)&app->on_hup, NULL);
     uv_run(&app->loop, UV_RUN_NOWAIT);
     if (uv_loop_close(&app->loop) != 0) {
         tg_log(TG_LOG_DEBUG, "app.handles_left_open");

@@ -28,7 +28,9 @@ static struct {
     size_t busy_polls; /* how often it says busy once draining */
     bool fails_in_start;
     bool fails_running;
+    bool hung_up_while_stopping;
 } plan;
+static bool stopped;
 
 struct child {
     pid_t pid;
@@ -45,9 +47,19 @@ static void fail_later(void *context)
     tg_app_fail(the_app, "sample.broke", TG_ERR_STORE);
 }
 
+static int on_reload(void *context)
+{
+    tg_log(TG_LOG_INFO, stopped ? "sample.reloaded_once_stopped" : "sample.reloaded");
+    return 0;
+}
+
 static int on_start(struct tg_app *app, void *context)
 {
     the_app = app;
+    int error = tg_app_on_reload(app, on_reload, NULL);
+    if (error != 0) {
+        return error;
+    }
     if (plan.fails_running) {
         return tg_app_every(app, 50, fail_later, NULL);
     }
@@ -77,6 +89,10 @@ static size_t on_busy(void *context)
 static void on_stop(void *context)
 {
     tg_log(TG_LOG_INFO, "sample.stop", TG_NUMBER_FIELD("busy_polls_left", plan.busy_polls));
+    stopped = true;
+    if (plan.hung_up_while_stopping) {
+        raise(SIGHUP);
+    }
 }
 
 static const struct tg_app_spec spec = {
@@ -190,6 +206,7 @@ static int begin(void **state)
     unsetenv("TIDEGATE_DRAIN_LIMIT");
     unsetenv("TIDEGATE_INSTANCE");
     unsetenv("TIDEGATE_ADMIN_PORT");
+    unsetenv("TIDEGATE_LOG_LEVEL");
     return 0;
 }
 
@@ -264,6 +281,31 @@ static void the_drain_is_bounded(void **state)
     assert_int_equal(wait_for_exit(&child), 0);
     assert_non_null(strstr(child.text, "\"app.flush_incomplete\""));
     assert_non_null(strstr(child.text, "\"sample.stop\""));
+}
+
+/* What keys were read into is given back by then. */
+static void nothing_is_reloaded_once_it_stopped(void **state)
+{
+    struct child child;
+    plan.hung_up_while_stopping = true;
+    launch_and_wait(&child);
+    kill(child.pid, SIGHUP);
+    expect_log(&child, "\"sample.reloaded\"");
+    kill(child.pid, SIGTERM);
+    assert_int_equal(wait_for_exit(&child), 0);
+    assert_non_null(strstr(child.text, "\"app.stopped\""));
+    assert_null(strstr(child.text, "\"sample.reloaded_once_stopped\""));
+}
+
+/* A handle of our own that is left open keeps the process for a second. */
+static void the_loop_ends_by_itself(void **state)
+{
+    struct child child;
+    setenv("TIDEGATE_LOG_LEVEL", "debug", 1);
+    launch_and_wait(&child);
+    kill(child.pid, SIGTERM);
+    assert_int_equal(wait_for_exit(&child), 0);
+    assert_null(strstr(child.text, "\"app.handles_left_open\""));
 }
 
 static void a_failure_ends_with_a_code(void **state)
@@ -350,6 +392,8 @@ int main(void)
         cmocka_unit_test_setup(case_50_not_ready_is_alive, begin),
         cmocka_unit_test_setup(case_50_the_lead_serves_on, begin),
         cmocka_unit_test_setup(the_drain_is_bounded, begin),
+        cmocka_unit_test_setup(nothing_is_reloaded_once_it_stopped, begin),
+        cmocka_unit_test_setup(the_loop_ends_by_itself, begin),
         cmocka_unit_test_setup(a_failure_ends_with_a_code, begin),
         cmocka_unit_test_setup(options_answer_and_exit, begin),
         cmocka_unit_test_setup(bad_settings_exit_78_before_any_socket, begin),
