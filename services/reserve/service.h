@@ -59,6 +59,7 @@ struct reserve_sale {
     uint64_t resend_epoch; /* of the gate that the page on its way was asked of */
     bool resend_busy;
     uint64_t loaded_rows;
+    char doubt[TG_BASE32_ID_LENGTH + 1]; /* the pause of this daemon's own doubts; "": none yet */
 };
 
 struct reserve_obey_job {
@@ -145,7 +146,8 @@ const char *reserve_care_command(void *context, struct tg_sale *sale,
                                  const Tidegate__V1__Command *command);
 /* Somebody was told sold out (empty), or units came back: looks at once where that is news. */
 void reserve_care_stock_turned(struct reserve_service *service, uint32_t index, bool empty);
-/* Closes the gate. id NULL: a new one. */
+/* Closes the gate. id NULL: a doubt of this daemon's; all of them are one pause, until that is
+ * lifted. */
 void reserve_care_pause(struct reserve_service *service, uint32_t index, const char *id,
                         const char *cause);
 

@@ -86,24 +86,33 @@ static void on_paused(void *context, uint64_t token, const struct reserve_answer
     }
 }
 
+/* What is broken is met by every order and every look: one id for all of it. True: a new one. */
+static bool name_doubt(struct reserve_sale *kept, const struct tg_sale *sale)
+{
+    if (kept->doubt[0] != '\0' && !reserve_care_lifts(sale, kept->doubt)) {
+        return false;
+    }
+    tg_command_new_id(kept->doubt);
+    return true;
+}
+
 void reserve_care_pause(struct reserve_service *service, uint32_t index, const char *id,
                         const char *cause)
 {
     const struct reserve_keys *keys = reserve_sale_keys(service, index);
-    char new_id[TG_BASE32_ID_LENGTH + 1];
-    if (id == NULL) {
-        tg_command_new_id(new_id);
-        id = new_id;
+    const struct tg_sale *sale = tg_sales_at(service->sales, index);
+    struct reserve_sale *kept = &service->by_sale[index];
+    if (id != NULL || name_doubt(kept, sale)) {
+        tg_log(TG_LOG_ERROR, "gate.paused", TG_TEXT_FIELD("sale", sale->name),
+               TG_TEXT_FIELD("pause", id != NULL ? id : kept->doubt),
+               TG_TEXT_FIELD("cause", cause));
     }
-    tg_log(TG_LOG_ERROR, "gate.paused",
-           TG_TEXT_FIELD("sale", tg_sales_at(service->sales, index)->name),
-           TG_TEXT_FIELD("pause", id), TG_TEXT_FIELD("cause", cause));
     if (keys == NULL) {
         return;
     }
     struct reserve_call call;
     reserve_call_pause(&call, keys);
-    reserve_call_pause_id(&call, id, cause);
+    reserve_call_pause_id(&call, id != NULL ? id : kept->doubt, cause);
     reserve_store_run(service->store, &call, on_paused, service, index);
 }
 

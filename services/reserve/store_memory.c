@@ -296,7 +296,8 @@ static bool open_now(struct reserve_memory *memory, const struct reserve_call *c
         why = "not_open";
     } else if (memory->pause_count > 0) {
         why = "pause";
-    } else if (memory->now_ms >= memory->attested_until_ms) {
+    } else if (memory->now_ms >= memory->attested_until_ms ||
+               memory->now_ms < memory->attested_at_ms) {
         why = "unproved";
     }
     if (why != NULL) {
@@ -489,7 +490,8 @@ static void load_begin(struct reserve_memory *memory, const struct reserve_call 
     memory->epoch = number(argument(call, 3));
     memory->limit = number(argument(call, 5));
     memory->load_at_ms = memory->now_ms;
-    memory->load_page = memory->sequence = memory->attested_until_ms = 0;
+    memory->load_page = memory->sequence = 0;
+    memory->attested_until_ms = memory->attested_at_ms = 0;
     memory->row_count = 0;
     memory->item_count = (uint32_t)(argument_count(call) - 6);
     memset(memory->items, 0, sizeof memory->items);
@@ -595,6 +597,7 @@ static void run_attest(struct reserve_memory *memory, const struct reserve_call 
     } else if (memory->attested_until_ms > memory->now_ms + lease_ms) {
         memory->attested_until_ms = memory->now_ms + lease_ms;
     }
+    memory->attested_at_ms = memory->now_ms;
     say(memory, "attested");
     say_number(memory, memory->attested_until_ms);
 }

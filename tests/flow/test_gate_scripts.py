@@ -137,6 +137,20 @@ def test_closed_when_nobody_has_proved_it(client):
     assert gate.hold(3) == ["paused", "unproved"]
 
 
+def test_a_clock_that_went_back_sells_nothing_until_it_is_proved_again(gate):
+    """Redis's clock goes back by ten minutes and no checker lives: all that was noted by it lies ten minutes ahead."""
+    assert gate.hold(1)[0] == "held"
+    gate.attest()
+    for name, value in gate.client.hgetall(gate.key("ctl")).items():
+        if name.startswith(b"attested"):
+            gate.client.hset(gate.key("ctl"), name, int(value) + 600_000)
+    before = gate.state()
+    assert gate.hold(2) == ["paused", "unproved"]
+    assert gate.state() == before
+    assert gate.attest()[0] == "attested"
+    assert gate.hold(2)[0] == "held"
+
+
 def test_an_expired_pass(gate):
     assert gate.hold(1, pass_expires_ms=gate.now_ms() - 1) == ["pass_expired"]
     assert gate.hold(1, pass_expires_ms=gate.now_ms() + 60000)[0] == "held"
@@ -284,6 +298,34 @@ def test_case_04a_keys_a_hold_does_not_write(gate, name):
     with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
         gate.hold(2, user="U", window=200)
     assert gate.state() == before
+
+
+@pytest.mark.parametrize("name", ["held", "settled", "released"])
+def test_a_row_that_cannot_be_read_is_a_doubt_and_no_mismatch(gate, name):
+    """The request is told that nobody knows, not that it is another one."""
+    gate.hold(1)
+    gate.client.hdel(gate.key("held"), reservation(1))
+    gate.client.hset(gate.key(name), reservation(1), "garbage")
+    before = gate.state(without=["pauses"])
+    assert gate.hold(1) == ["doubt", "row unreadable"]
+    assert gate.state(without=["pauses"]) == before and gate.hold(2) == ["paused", "pause"]
+
+
+def test_doubts_repeated_for_hours_do_not_fill_the_gate(gate):
+    """A sweeper comes back to a row it cannot release; what a look tells has a bound, and so has what may be lifted."""
+    gate.hold(1)
+    gate.client.hset(gate.key("held"), reservation(1), "garbage")
+    for _ in range(200):
+        assert gate.release(1)[0] == gate.settle(1)[0] == gate.acknowledge(1, 1)[0] == gate.extend(1, 1)[0] == "doubt"
+    assert 1 <= gate.client.hlen(gate.key("pauses")) <= 16
+    assert len(gate.look()) <= 512
+
+
+def test_pauses_beyond_what_is_told_are_not_kept(gate):
+    for number in range(200):
+        gate.pause(f"{number:026d}", "doubt")
+    assert gate.pause("9" * 26, "one more") == ["done", "64"]
+    assert gate.lift(f"{0:026d}") == ["done", "63"]
 
 
 @pytest.mark.parametrize("script", ["settle", "release", "acknowledge", "extend"])

@@ -200,6 +200,26 @@ def test_case_04a_a_key_of_another_type_closes_the_gate(own_shop):
     eventually(lambda: own_shop.gate(sale, "pauses"), 5, "the gate is paused")
 
 
+def test_one_doubt_found_again_and_again_is_one_pause(own_shop):
+    """Every order meets the broken key, turn after turn: what closes the gate is named once, and a resume can name it."""
+    shop = own_shop
+    sale = shop.sale(units=8)
+    won = [shop.win(sale) for _ in range(6)]
+    eventually(lambda: shop.redis.scard(shop.gate_key(sale, "unacked")) == 0, what="acknowledged")
+    shop.redis.rename(shop.gate_key(sale, "used"), "aside")
+    shop.redis.set(shop.gate_key(sale, "used"), "x")
+    assert {buyer.cancel(answer.json["reservationId"]).status for buyer, _, _, answer in won} == {200}
+
+    def broken():
+        return int(re.search(r'gate_commands_total\{\w+="broken"\} (\d+)', shop.stack.admin("reserve", "/metrics")[1])[1])
+    first = eventually(lambda: broken() >= 6 and broken(), 10, "every order met it")
+    eventually(lambda: broken() >= first + 12, 20, "and again")
+    assert len(shop.gate(sale, "pauses")) <= 2, shop.gate(sale, "pauses")  # the daemon's and the checker's
+    shop.redis.rename("aside", shop.gate_key(sale, "used"))
+    lift_all(shop, sale)
+    eventually(lambda: counters(shop, sale)["stock"] == 8, 20, "all given back")
+
+
 def test_case_04b_out_of_memory_holds_nothing_and_obeys_everything(own_shop):
     sale = own_shop.sale(units=10)
     buyer, key, admission, won = own_shop.win(sale)

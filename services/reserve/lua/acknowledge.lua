@@ -6,7 +6,7 @@
 -- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch  3 reservation  4 the ledger's deadline (Unix ms)
 -- Answers
 --       done | already (acknowledged before, settled or given back meanwhile) | unknown_reservation | unknown_gate
---       doubt WHY (a pause was added)
+--       doubt WHY (a pause was added, unless there are 16)
 local call = redis.call
 local ctl = call('HMGET', KEYS[1], 'seal', 'epoch')
 if ctl[1] ~= ARGV[1] or ctl[2] ~= ARGV[2] then
@@ -22,7 +22,9 @@ if call('SISMEMBER', KEYS[4], ARGV[3]) == 0 then
     return {'already'}
 elseif not head then
     local time = call('TIME')
-    call('HSET', KEYS[2], string.format('%020d%06d', time[1], time[2]), 'doubt: held row unreadable')
+    if call('HLEN', KEYS[2]) < 16 then
+        call('HSET', KEYS[2], string.format('%020d%06d', time[1], time[2]), 'doubt: held row unreadable')
+    end
     return {'doubt', 'held row unreadable'}
 end
 call('HSET', KEYS[3], ARGV[3], head .. ARGV[4] .. tail)

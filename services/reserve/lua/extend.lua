@@ -8,7 +8,7 @@
 -- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch of the order  3 reservation  4 new deadline (Unix ms)
 -- Answers
 --       done | already (the old one is as late, or it is settled or given back) | unknown_reservation | unknown_gate
---       doubt WHY (a pause was added)
+--       doubt WHY (a pause was added, unless there are 16)
 local call = redis.call
 local ctl = call('HMGET', KEYS[1], 'seal', 'epoch')
 if ctl[1] ~= ARGV[1] or ctl[2] ~= ARGV[2] then
@@ -22,7 +22,9 @@ end
 local head, deadline, tail = string.match(packed, '^(%S+ %d+ )(%d+)( .+)$')
 if not head then
     local time = call('TIME')
-    call('HSET', KEYS[2], string.format('%020d%06d', time[1], time[2]), 'doubt: held row unreadable')
+    if call('HLEN', KEYS[2]) < 16 then
+        call('HSET', KEYS[2], string.format('%020d%06d', time[1], time[2]), 'doubt: held row unreadable')
+    end
     return {'doubt', 'held row unreadable'}
 end
 if call('SISMEMBER', KEYS[4], ARGV[3]) == 0 and tonumber(deadline) >= tonumber(ARGV[4]) then

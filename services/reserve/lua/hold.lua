@@ -15,18 +15,19 @@
 --       replay held|settled|released PACKED   this reservation is known
 --       mismatch                       known, with another digest
 --       unknown_gate                   not there, of another format, not armed, or armed on another Redis
---       paused not_open|pause|unproved closed: by the daemon's state, by a pause id, by lack of proof
+--       paused not_open|pause|unproved closed: by the daemon's state, by a pause id, by lack of proof or a clock set back since
 --       pass_expired | pass_used
 --       limit RESERVATION              the buyer's live one; "" when more is wanted than the limit allows anybody
 --       sold_out STOCK HELD            of the first item that has too few
---       doubt WHY                      the gate contradicts itself: a pause was added, nothing was taken
+--       doubt WHY                      the gate contradicts itself: nothing was taken, a pause was added (unless there are 16)
 -- An error reply means that nothing was written: every read and every check precedes the first write, and the first write
 -- is one that Redis refuses when it is out of memory.
 -- Cost decides the form: a call of Redis costs as much as 40 additions, a number read from or made into text as much as 8.
 local call, format = redis.call, string.format
 local reservation, user, cart = ARGV[2], ARGV[3], ARGV[10]
 
-local ctl = call('HMGET', KEYS[1], 'seal', 'attested_until', 'seq', 'initial:0', 'stock:0', 'held:0', 'settled:0', 'cursor:0')
+local ctl = call('HMGET', KEYS[1], 'seal', 'attested_until', 'seq', 'initial:0', 'stock:0', 'held:0', 'settled:0', 'cursor:0',
+    'attested_at')
 if ctl[1] ~= ARGV[1] then
     return {'unknown_gate'}
 end
@@ -43,10 +44,17 @@ if buyer then
         state, known = 'released', call('HGET', KEYS[6], reservation)
     end
     if known then
-        if string.match(known, '^%S+ %d+ %d+ (%S+) ') ~= ARGV[6] then
+        local digest = string.match(known, '^%S+ %d+ %d+ (%S+) ')
+        if digest == ARGV[6] then
+            return {'replay', state, known}
+        elseif digest then
             return {'mismatch'}
         end
-        return {'replay', state, known}
+        local time = call('TIME')
+        if call('HLEN', KEYS[2]) < 16 then
+            call('HSET', KEYS[2], format('%020d%06d', time[1], time[2]), 'doubt: row unreadable')
+        end
+        return {'doubt', 'row unreadable'}
     end
 end
 
@@ -57,7 +65,7 @@ elseif call('HLEN', KEYS[2]) ~= 0 then
 end
 local time = call('TIME')
 local now_ms = time[1] * 1000 + time[2] / 1000
-if ctl[2] - now_ms <= 0 then
+if ctl[2] - now_ms <= 0 or now_ms - (ctl[9] or 0) < 0 then
     return {'paused', 'unproved'}
 elseif ARGV[7] - now_ms <= 0 then
     return {'pass_expired'}

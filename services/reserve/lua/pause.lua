@@ -5,9 +5,9 @@
 -- KEYS  1 pauses
 -- ARGV  two per pause: id (26 characters), cause
 -- Answers
---       done COUNT                     pauses now; at 1,024 no further ones are kept (it is closed anyway)
+--       done COUNT                     pauses now; at 64 no further ones are kept: it is closed, and a look tells them all
 for i = 1, #ARGV, 2 do
-    if redis.call('HLEN', KEYS[1]) < 1024 then
+    if redis.call('HLEN', KEYS[1]) < 64 then
         redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1])
     end
 end

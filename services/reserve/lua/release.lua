@@ -6,7 +6,7 @@
 -- ARGV  1 seal "FORMAT RUN_ID REPLICATION_ID"  2 epoch of the verdict  3 reservation  4 source (daemon instance)
 -- Answers
 --       done | already | unknown_reservation | unknown_gate
---       doubt WHY                      the gate contradicts itself: a pause was added, nothing moved
+--       doubt WHY                      the gate contradicts itself: nothing moved, a pause was added (unless there are 16)
 -- Acts on what is held, or settled (a return). Clears the buyer's slots and the place, which opens again to passes of a later
 -- window. Works while paused and out of memory. An error reply means that nothing was written.
 local call, format, match, gmatch = redis.call, string.format, string.match, string.gmatch
@@ -17,7 +17,9 @@ if ctl[1] ~= ARGV[1] or ctl[2] ~= ARGV[2] then
 end
 local time = call('TIME')
 local function doubt(why)
-    call('HSET', KEYS[2], format('%020d%06d', time[1], time[2]), 'doubt: ' .. why)
+    if call('HLEN', KEYS[2]) < 16 then
+        call('HSET', KEYS[2], format('%020d%06d', time[1], time[2]), 'doubt: ' .. why)
+    end
     return {'doubt', why}
 end
 local source_key, counter, kind, packed = KEYS[3], 'held:', 'release', call('HGET', KEYS[3], reservation)
