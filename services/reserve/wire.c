@@ -112,8 +112,11 @@ enum tg_reason reserve_wire_hold(const struct reserve_secrets *secrets, const st
     if (!shape_valid(message)) {
         return TG_REASON_MALFORMED;
     }
-    if (message->generation != sale->generation) {
+    if (message->generation < sale->generation) {
         return TG_REASON_RESTART;
+    }
+    if (message->generation > sale->generation || sale->item_count == 0) {
+        return TG_REASON_TRY_AGAIN; /* our view lags */
     }
     if (!pass_valid(secrets, sale, message)) {
         return TG_REASON_PASS_INVALID;

@@ -213,11 +213,13 @@ static void a_new_generation_begins_afresh(void **state)
     open.state.epoch = 3;
     assert_true(take(&open));
     honour(first);
+    entry.sale.item_count = 2;
     announce(&open, 1, 101);
     open.state.generation = 2;
     open.state.epoch = 4;
     assert_true(take(&open));
     assert_false(entry.defined);
+    assert_int_equal(entry.sale.item_count, 0); /* whose they were, its gate is not */
     assert_true(entry.wanted);
     assert_int_equal(entry.sale.own_pause_count, 0);
     assert_int_equal(phase(), TG_PHASE_UNKNOWN); /* until its definition is known */

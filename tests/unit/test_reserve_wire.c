@@ -137,6 +137,16 @@ static void passes_of_others(void **state)
     assert_int_equal(read_it(), TG_REASON_PASS_INVALID);
 }
 
+/* Our view lags: that is no word on the pass, and nothing to begin again for. */
+static void a_view_that_lags_refuses_nobody(void **state)
+{
+    message.generation = 4;
+    assert_int_equal(read_it(), TG_REASON_TRY_AGAIN);
+    good_request(NULL);
+    sale.item_count = 0; /* the generation is known, its definition is not yet */
+    assert_int_equal(read_it(), TG_REASON_TRY_AGAIN);
+}
+
 static void demands_are_summed_per_item(void **state)
 {
     demands[0] = demands[1];
@@ -487,6 +497,7 @@ int main(void)
         CASE(a_good_request_is_read),
         CASE(malformed_requests),
         CASE(passes_of_others),
+        CASE(a_view_that_lags_refuses_nobody),
         CASE(demands_are_summed_per_item),
         CASE(demands_out_of_bounds),
         CASE(a_hold_call_has_the_words_of_its_header),
