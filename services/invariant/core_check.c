@@ -429,6 +429,36 @@ static void check_verdicts(const struct invariant_facts *facts,
     }
 }
 
+/* ---- C1 again: a gate that stood still ---- */
+
+/* Whatever takes, sells or gives back is logged. Where no log grew between the looks, R2 is not a
+ * walk beside a moving gate but all there is of it, and the counters must say the same. */
+static void check_still(const struct invariant_facts *facts, struct invariant_judgement *judgement)
+{
+    uint64_t held = 0, settled = 0;
+    for (uint32_t i = 0; i < facts->shards; i++) {
+        const struct invariant_look *look = &facts->look2[i];
+        if (look->sequence != facts->look1[i].sequence) {
+            return;
+        }
+        for (uint32_t item = 0; item < look->item_count; item++) {
+            held += look->items[item].held;
+            settled += look->items[item].settled;
+        }
+    }
+    for (size_t i = 0; i < facts->r2_count; i++) {
+        const struct invariant_entry *entry = &facts->r2[i];
+        if (entry->places & INVARIANT_GARBLED) {
+            return; /* nobody knows how many units that one has */
+        }
+        held -= entry->places & INVARIANT_HELD ? entry->unit_count : 0;
+        settled -= entry->places & INVARIANT_SETTLED ? entry->unit_count : 0;
+    }
+    if (held != 0 || settled != 0) {
+        fail(judgement, INVARIANT_CHECK_C1, "held or settled is not what the holds add up to", NULL);
+    }
+}
+
 /* ---- L: the rows of buyers against the gate's own holds ---- */
 
 static bool claims_it(const struct invariant_entry *claim, const struct invariant_entry *entry)
@@ -522,6 +552,7 @@ void invariant_judge(struct invariant_facts *facts, struct invariant_judgement *
             return;
         }
     }
+    check_still(facts, out_judgement);
     check_known(facts, out_judgement);
     check_verdicts(facts, out_judgement);
     check_claims(facts, out_judgement);

@@ -247,6 +247,35 @@ def test_a_lasting_corruption_pauses_within_two_rounds(shop, corrupt, check, wor
     assert live[0] == live[1] <= 60
 
 
+def moved_counters(shop, sale):
+    pipe = shop.redis.pipeline(transaction=True)
+    pipe.hincrby(shop.gate_key(sale, "ctl"), "held:0", -1)
+    pipe.hincrby(shop.gate_key(sale, "ctl"), "settled:0", 1)
+    pipe.execute()
+
+
+def vanished_hold(shop, sale):
+    """Taken, counted and logged, and then erased wherever its buyer was named; the ledger never heard of it."""
+    ctl, free = shop.gate(sale, "ctl"), shop.gate_key(sale, "free:0")
+    seq, stock, unit = int(ctl["seq"]) + 1, int(ctl["stock:0"]) - 1, shop.redis.bitpos(free, 1)
+    pipe = shop.redis.pipeline(transaction=True)
+    pipe.xadd(shop.gate_key(sale, "log"), {"kind": "hold", "reservation": "res_" + "0" * 26, "units": f"0:{unit}",
+                                           "stock_after": stock, "source": "rogue", "at_ms": 1}, id=f"{seq}-0")
+    pipe.hset(shop.gate_key(sale, "ctl"), mapping={"seq": seq, "stock:0": stock, "held:0": int(ctl["held:0"]) + 1})
+    pipe.setbit(free, unit, 0)
+    pipe.execute()
+
+
+@pytest.mark.parametrize("corrupt", [moved_counters, vanished_hold])
+def test_holds_that_the_counters_do_not_add_up_to_pause_a_gate_that_stands_still(shop, corrupt):
+    sale, *_ = lively(shop)
+    clean_rounds(shop, sale, 1)
+    corrupt(shop, sale)
+    eventually(lambda: any("C1 (1): held or settled is not what the holds add up to" in detail for detail in alarms(shop, sale)), 5,
+               "an alarm")
+    eventually(lambda: shop.state(sale) == "paused", 5, "paused")
+
+
 @pytest.mark.parametrize("index", ["holdings_one_owner", "holdings_one_slot"])
 def test_a_dropped_index_pauses_before_anything_is_wrong(own_shop, index):
     shop = own_shop

@@ -312,6 +312,12 @@ static bool earlier_lacks_something(void)
     return false;
 }
 
+/* A unit sold is counted as held. */
+static bool counters_moved(void)
+{
+    return add_to("settled:0", -1) && add_to("held:0", 1);
+}
+
 /* The state of a while ago, under the same process. */
 static bool snapshot_restored(void)
 {
@@ -350,6 +356,7 @@ bool fault_corrupt(void)
                        {"wrong type", wrong_type},
                        {"buyer edited", buyer_edited},
                        {"sale undone", sale_undone},
+                       {"counters moved", counters_moved},
                        {"snapshot restored", snapshot_restored}};
     enum { COUNT = sizeof corruptions / sizeof corruptions[0] };
     const uint32_t first = sim_below(&sim.fault_chance[FAULT_CORRUPT], COUNT);

@@ -80,6 +80,7 @@ static int right_sale(void **state)
         .initial = UNITS, .stock = 7, .held = 2, .settled = 1, .free_bits = 7};
     t.look1[0] = look;
     t.look2[0] = look;
+    t.look2[0].sequence++; /* the sale goes on meanwhile */
     t.r1[0] = entry(1, 1, INVARIANT_HELD);
     t.r1[1] = entry(2, 2, INVARIANT_SETTLED);
     t.r1[2] = entry(3, 3, INVARIANT_RELEASED);
@@ -172,6 +173,26 @@ static void a_right_sale_is_clean(void **state)
     assert_int_equal(j->pending, 1);
     assert_int_equal(j->confirmed, 1);
     assert_int_equal(j->oversold, 0);
+}
+
+/* Nothing was logged between the looks: what R2 found is all there is. */
+static void counters_that_are_not_the_holds_are_found_while_nothing_moves(void **state)
+{
+    t.look2[0].sequence = t.look1[0].sequence;
+    assert_int_equal(judge(), INVARIANT_CLEAN);
+    t.look1[0].items[0].held = t.look2[0].items[0].held = 1;
+    t.look1[0].items[0].settled = t.look2[0].items[0].settled = 2;
+    assert_alarm(INVARIANT_CHECK_C1);
+    t.look2[0].sequence++;
+    assert_int_equal(judge(), INVARIANT_CLEAN); /* one was settled meanwhile, for all we know */
+}
+
+static void a_hold_that_is_gone_without_a_trace_is_found_while_nothing_moves(void **state)
+{
+    t.look2[0].sequence = t.look1[0].sequence;
+    t.facts.r1_count = t.facts.r2_count = 3; /* number 4, which nobody has recorded */
+    unclaim(4);
+    assert_alarm(INVARIANT_CHECK_C1);
 }
 
 static void a_sale_without_any_reservation_is_clean(void **state)
@@ -597,6 +618,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_right_sale_is_clean, right_sale),
+        cmocka_unit_test_setup(counters_that_are_not_the_holds_are_found_while_nothing_moves,
+                               right_sale),
+        cmocka_unit_test_setup(a_hold_that_is_gone_without_a_trace_is_found_while_nothing_moves,
+                               right_sale),
         cmocka_unit_test_setup(a_sale_without_any_reservation_is_clean, right_sale),
         cmocka_unit_test_setup(an_obeyed_refund_between_the_reads_is_clean, right_sale),
         cmocka_unit_test_setup(one_scan_sees_a_moving_reservation_twice, right_sale),
