@@ -133,7 +133,8 @@ static void take_pauses(struct tg_sale *sale, const Tidegate__V1__SaleState *sta
 static void begin_generation(struct sales_entry *entry, uint64_t generation)
 {
     entry->sale.generation = generation;
-    entry->sale.item_count = 0; /* the gate of this generation is not read by the items of another */
+    entry->sale.item_count =
+        0; /* the gate of this generation is not read by the items of another */
     entry->defined = false;
     if (entry->pause_generation < generation) {
         entry->sale.own_pause_count = 0; /* they were meant for an earlier sale of this name */

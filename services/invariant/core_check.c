@@ -455,7 +455,8 @@ static void check_still(const struct invariant_facts *facts, struct invariant_ju
         settled -= entry->places & INVARIANT_SETTLED ? entry->unit_count : 0;
     }
     if (held != 0 || settled != 0) {
-        fail(judgement, INVARIANT_CHECK_C1, "held or settled is not what the holds add up to", NULL);
+        fail(judgement, INVARIANT_CHECK_C1, "held or settled is not what the holds add up to",
+             NULL);
     }
 }
 

@@ -32,8 +32,7 @@ struct reserve_memory {
     int64_t now_ms;
     bool known, armed, loaded;
     char seal[RESERVE_SEAL_BYTES], ctl[TG_GATE_KEY_BYTES], loader[40];
-    int64_t epoch, limit, sequence, attested_until_ms, attested_at_ms, load_at_ms,
-        load_page;
+    int64_t epoch, limit, sequence, attested_until_ms, attested_at_ms, load_at_ms, load_page;
     uint32_t item_count;
     struct reserve_memory_item items[TG_MAX_ITEMS_PER_SALE];
     uint32_t row_count;

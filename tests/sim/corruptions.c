@@ -338,26 +338,17 @@ bool fault_corrupt(void)
     static const struct {
         const char *name;
         bool (*apply)(void);
-    } corruptions[] = {{"rogue increment", rogue_incr},
-                       {"rogue decrement", rogue_decr},
-                       {"taken unit freed", free_taken_unit},
-                       {"deleted hold", delete_hold},
-                       {"deleted sale", delete_sale},
-                       {"deleted release", delete_release},
-                       {"forged release", forged_release},
-                       {"settled moved to released", forged_return},
-                       {"forged settlement", forged_settle},
-                       {"ledger row deleted", row_deleted},
-                       {"ledger row revived", row_unexpired},
-                       {"second owner of a unit", second_owner},
-                       {"unit edited", unit_edited},
-                       {"user edited", user_edited},
-                       {"epoch edited", epoch_edited},
-                       {"wrong type", wrong_type},
-                       {"buyer edited", buyer_edited},
-                       {"sale undone", sale_undone},
-                       {"counters moved", counters_moved},
-                       {"snapshot restored", snapshot_restored}};
+    } corruptions[] = {
+        {"rogue increment", rogue_incr},       {"rogue decrement", rogue_decr},
+        {"taken unit freed", free_taken_unit}, {"deleted hold", delete_hold},
+        {"deleted sale", delete_sale},         {"deleted release", delete_release},
+        {"forged release", forged_release},    {"settled moved to released", forged_return},
+        {"forged settlement", forged_settle},  {"ledger row deleted", row_deleted},
+        {"ledger row revived", row_unexpired}, {"second owner of a unit", second_owner},
+        {"unit edited", unit_edited},          {"user edited", user_edited},
+        {"epoch edited", epoch_edited},        {"wrong type", wrong_type},
+        {"buyer edited", buyer_edited},        {"sale undone", sale_undone},
+        {"counters moved", counters_moved},    {"snapshot restored", snapshot_restored}};
     enum { COUNT = sizeof corruptions / sizeof corruptions[0] };
     const uint32_t first = sim_below(&sim.fault_chance[FAULT_CORRUPT], COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {
