@@ -191,18 +191,14 @@ enum tg_reason edge_take_place(struct edge_request *request, struct edge_place *
     return reason;
 }
 
-void edge_place_name(const struct edge_request *request, struct edge_place *place)
-{
-    tg_entrant(request->edge->entrant, request->sale->name, place->ticket.generation,
-               &place->ticket.holder, place->entrant);
-}
-
 void edge_place_stand(const struct edge_request *request, struct edge_place *place)
 {
     struct edge_sale *sale = request->sale;
     const struct tg_ticket *ticket = &place->ticket;
-    if (request->view.board->view.random) {
-        edge_place_name(request, place); /* the draw ranks names; fifo does not need them */
+    place->entrant[0] = '\0';
+    if (tg_sale_draws(sale->sale)) {
+        tg_entrant(request->edge->entrant, sale->name, ticket->generation, &ticket->holder,
+                   place->entrant);
     }
     edge_stand(&request->view, request->now, ticket->index, ticket->early, place->entrant,
                &place->standing);

@@ -10,7 +10,7 @@
 struct edge_place {
     struct tg_ticket ticket;
     char text[TG_MAX_TICKET_BYTES + 1];
-    char entrant[TG_ENTRANT_LENGTH + 1];
+    char entrant[TG_ENTRANT_LENGTH + 1]; /* "" under fifo: nothing is drawn */
     struct edge_standing standing;
 };
 
@@ -22,10 +22,7 @@ enum tg_reason edge_take_place(struct edge_request *request, struct edge_place *
 /* Seals place->ticket into place->text, under a nonce of this process that was never used. */
 void edge_place_seal(struct edge *edge, struct edge_place *place);
 
-/* The entrant of an opened ticket. */
-void edge_place_name(const struct edge_request *request, struct edge_place *place);
-
-/* The standing of an opened ticket. */
+/* The standing of an opened ticket, and its entrant where a draw ranks entrants. */
 void edge_place_stand(const struct edge_request *request, struct edge_place *place);
 
 /* Set-Cookie of the ticket, so that a refresh finds the place again. */

@@ -15,9 +15,15 @@ static void answer_place(struct edge_request *request, const struct edge_place *
     edge_write_begin(&writer, body, sizeof(body));
     edge_write(&writer, "{\"token\":\"");
     edge_write(&writer, place->text);
-    edge_write(&writer, "\",\"entrant\":\"");
-    edge_write(&writer, place->entrant);
-    edge_write(&writer, "\",\"index\":");
+    edge_write(&writer, "\",\"entrant\":");
+    if (place->entrant[0] != '\0') {
+        edge_write(&writer, "\"");
+        edge_write(&writer, place->entrant);
+        edge_write(&writer, "\"");
+    } else {
+        edge_write(&writer, "null");
+    }
+    edge_write(&writer, ",\"index\":");
     edge_write_number(&writer, place->ticket.index);
     edge_write(&writer, place->ticket.early ? ",\"early\":true," : ",\"early\":false,");
     edge_write_standing(request, &place->standing, &writer);
@@ -59,7 +65,6 @@ void edge_ticket(struct edge_request *request)
         reason = edge_challenge_pass(request, &place);
     }
     if (reason == TG_REASON_NONE) {
-        edge_place_name(request, &place);
         answer_place(request, &place);
     } else if (reason == TG_REASON_SOLD_OUT || reason == TG_REASON_SALE_CLOSED) {
         answer_state(request);

@@ -47,13 +47,13 @@ static bool read_ticket(const json_t *root, struct rehearse_answer *answer,
                         struct rehearse_details *details)
 {
     details->token = text_of(root, "token");
-    details->entrant = text_of(root, "entrant");
+    const char *entrant = text_of(root, "entrant");
+    details->entrant = entrant != NULL ? entrant : ""; /* null where nothing is drawn */
     answer->said = said_of(text_of(root, "state"));
     answer->index = number_of(root, "index");
     answer->early = json_is_true(json_object_get(root, "early"));
     bool refused = answer->said == REHEARSE_SAID_SOLD_OUT || answer->said == REHEARSE_SAID_CLOSED;
-    bool placed = details->token != NULL && details->entrant != NULL &&
-                  json_is_integer(json_object_get(root, "index"));
+    bool placed = details->token != NULL && json_is_integer(json_object_get(root, "index"));
     if (placed) {
         answer->said = REHEARSE_SAID_NOTHING;
     }
