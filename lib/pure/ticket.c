@@ -4,6 +4,8 @@
  * are authenticated beside. */
 #include "lib/pure/ticket.h"
 
+#include "lib/pure/seal.h"
+
 #include <assert.h>
 #include <endian.h>
 #include <sodium.h>
@@ -12,8 +14,7 @@
 enum {
     VERSION = 1,
     OPEN_BYTES = 2, /* version, key id */
-    TAG_BYTES = crypto_aead_xchacha20poly1305_ietf_ABYTES,
-    INNER_NONCE_BYTES = crypto_aead_chacha20poly1305_ietf_NPUBBYTES,
+    TAG_BYTES = TG_SEAL_TAG_BYTES,
     FIXED_BYTES = 1 + 8 + 2 + 8 + 8 + 2,
     INNER_BYTES_MAX = FIXED_BYTES + TG_MAX_SALE_NAME_BYTES + TG_MAX_USER_BYTES,
     OUTER_BYTES_MAX = OPEN_BYTES + TG_TICKET_NONCE_BYTES + INNER_BYTES_MAX + TAG_BYTES,
@@ -24,9 +25,10 @@ enum {
 
 static_assert((int)TG_TICKET_NONCE_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
               "nonce");
-static_assert((int)TG_KEY_BYTES == (int)crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "key");
+static_assert((int)TG_KEY_BYTES == (int)TG_SEAL_KEY_BYTES, "key");
 static_assert((int)TG_TICKET_PREFIX_BYTES == (int)crypto_core_hchacha20_INPUTBYTES, "prefix");
 static_assert(TG_BASE64URL_LENGTH(OUTER_BYTES_MAX) <= TG_MAX_TICKET_BYTES, "longest ticket");
+static_assert((int)INNER_BYTES_MAX <= (int)TG_SEAL_TEXT_BYTES_MAX, "longest ticket");
 
 static uint8_t *put_number(uint8_t *at, uint64_t value)
 {
@@ -65,12 +67,14 @@ static size_t write_inner(const struct tg_ticket *ticket, uint8_t *out_inner)
 }
 
 /* XChaCha20-Poly1305 is ChaCha20-Poly1305 under the subkey, with four zeros and the rest of the
- * nonce. Source: draft-irtf-cfrg-xchacha-03, 2.3. */
-static void inner_nonce(const uint8_t nonce[TG_TICKET_NONCE_BYTES],
-                        uint8_t out_nonce[INNER_NONCE_BYTES])
+ * nonce. Source: draft-irtf-cfrg-xchacha-03, 2.3. `outer` begins with what stays open, then the
+ * nonce. */
+static struct tg_seal inner_seal(const uint8_t *outer, const struct tg_subkey *subkey)
 {
-    memset(out_nonce, 0, 4);
-    memcpy(out_nonce + 4, nonce + TG_TICKET_PREFIX_BYTES, 8);
+    struct tg_seal seal = {
+        .key = subkey->key, .nonce = {0}, .open = outer, .open_length = OPEN_BYTES};
+    memcpy(seal.nonce + 4, outer + OPEN_BYTES + TG_TICKET_PREFIX_BYTES, 8);
+    return seal;
 }
 
 /* A prefix is random in its every byte: one of them finds the slot. */
@@ -108,22 +112,18 @@ size_t tg_ticket_seal(const struct tg_key_ring *ring, const struct tg_ticket *ti
                       const uint8_t nonce[TG_TICKET_NONCE_BYTES], char *out_text)
 {
     assert(ring->keys[0].id != 0);
-    uint8_t inner[INNER_BYTES_MAX];
+    uint8_t text[INNER_BYTES_MAX];
     uint8_t outer[OUTER_BYTES_MAX] = {VERSION, ring->keys[0].id};
-    size_t inner_length = write_inner(ticket, inner);
-    unsigned long long sealed_length = 0;
+    const size_t length = write_inner(ticket, text);
     struct tg_subkey fresh;
-    uint8_t inner_npub[INNER_NONCE_BYTES];
     const struct tg_subkey *subkey = take_subkey(ring, 0, nonce, &fresh);
-    inner_nonce(nonce, inner_npub);
     memcpy(outer + OPEN_BYTES, nonce, TG_TICKET_NONCE_BYTES);
-    (void)crypto_aead_chacha20poly1305_ietf_encrypt(outer + OPEN_BYTES + TG_TICKET_NONCE_BYTES,
-                                                    &sealed_length, inner, inner_length, outer,
-                                                    OPEN_BYTES, NULL, inner_npub, subkey->key);
+    const struct tg_seal seal = inner_seal(outer, subkey);
+    tg_seal(&seal, text, length, outer + OPEN_BYTES + TG_TICKET_NONCE_BYTES);
     if (subkey == &fresh) {
         keep_subkey(ring, &fresh);
     }
-    return tg_base64url_encode(outer, OPEN_BYTES + TG_TICKET_NONCE_BYTES + (size_t)sealed_length,
+    return tg_base64url_encode(outer, OPEN_BYTES + TG_TICKET_NONCE_BYTES + length + TAG_BYTES,
                                out_text);
 }
 
@@ -146,27 +146,22 @@ static int open_seal(const struct tg_key_ring *ring, const uint8_t *outer, size_
                      uint8_t *out_inner, size_t *out_length)
 {
     struct tg_subkey fresh;
-    uint8_t inner_npub[INNER_NONCE_BYTES];
-    unsigned long long inner_length = 0;
-    const uint8_t *nonce = outer + OPEN_BYTES;
+    const uint8_t *nonce = outer + OPEN_BYTES, *sealed = nonce + TG_TICKET_NONCE_BYTES;
+    const size_t length = outer_length - OPEN_BYTES - TG_TICKET_NONCE_BYTES;
     const size_t which = find_key(ring, outer[1]);
     if (which == KEYS) {
         return TG_ERR_FORGED;
     }
     const struct tg_subkey *subkey = take_subkey(ring, which, nonce, &fresh);
-    inner_nonce(nonce, inner_npub);
-    int error = crypto_aead_chacha20poly1305_ietf_decrypt(
-        out_inner, &inner_length, NULL, nonce + TG_TICKET_NONCE_BYTES,
-        outer_length - OPEN_BYTES - TG_TICKET_NONCE_BYTES, outer, OPEN_BYTES, inner_npub,
-        subkey->key);
-    if (error != 0) {
+    const struct tg_seal seal = inner_seal(outer, subkey);
+    if (tg_unseal(&seal, sealed, length, out_inner) != 0) {
         sodium_memzero(&fresh, sizeof(fresh));
         return TG_ERR_FORGED;
     }
     if (subkey == &fresh) {
         keep_subkey(ring, &fresh);
     }
-    *out_length = (size_t)inner_length;
+    *out_length = length - TAG_BYTES;
     return 0;
 }
 
