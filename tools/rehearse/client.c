@@ -456,6 +456,8 @@ void rehearse_client_counts(const struct rehearse_client *client,
 {
     *out_counts = client->counts;
     out_counts->queued = client->queue_count;
+    out_counts->waited_us =
+        client->queue_count > 0 ? tg_now_us() - client->queue[client->queue_first].asked_us : 0;
 }
 
 static void on_sweep_closed(uv_handle_t *handle)

@@ -64,6 +64,7 @@ struct rehearse_client_counts {
     uint64_t sent, answered, unanswered, dropped, connects;
     uint32_t open_connections, most_connections;
     size_t queued, most_queued;
+    uint64_t waited_us; /* by now, of the one that has been queued longest */
 };
 void rehearse_client_counts(const struct rehearse_client *client,
                             struct rehearse_client_counts *out_counts);

@@ -12,7 +12,6 @@
 
 enum {
     BOARD_FRESH_TICKS = 1000 / REHEARSE_TICK_MS,
-    TRAILING = 2,
     TRIES_MAX = 100,
     DOORS_MS = 30000,
     KNOCK_MS = 200
@@ -415,8 +414,8 @@ static uint64_t expected_by(const struct rehearse_crowd *crowd, uint64_t now_ms)
         return first * now_ms / span_ms;
     }
     uint64_t later_ms = now_ms - span_ms;
-    return later_ms < TRAILING * span_ms
-               ? first + (buyers - first) * later_ms / (TRAILING * span_ms)
+    return later_ms < REHEARSE_TRAILING * span_ms
+               ? first + (buyers - first) * later_ms / (REHEARSE_TRAILING * span_ms)
                : buyers;
 }
 
@@ -437,7 +436,11 @@ static void let_arrive(struct rehearse_crowd *crowd, uint64_t now_ms)
 static void on_tick(uv_timer_t *timer)
 {
     struct rehearse_crowd *crowd = timer->data;
-    uint64_t now_ms = since_begin_ms(crowd, tg_now_us());
+    uint32_t now_ms = since_begin_ms(crowd, tg_now_us());
+    struct rehearse_client_counts counts;
+    rehearse_client_counts(crowd->client, &counts);
+    rehearse_strain_add(&crowd->strain, now_ms - crowd->wheel.now * REHEARSE_TICK_MS,
+                        (uint32_t)(counts.waited_us / 1000));
     let_arrive(crowd, now_ms);
     while (crowd->wheel.now < now_ms / REHEARSE_TICK_MS) {
         rehearse_wheel_turn(&crowd->wheel, wake_bed, crowd);
@@ -445,7 +448,7 @@ static void on_tick(uv_timer_t *timer)
             rehearse_progress(crowd);
         }
     }
-    bool late = now_ms > (uint64_t)crowd->options->limit_s * 1000;
+    bool late = now_ms / 1000 >= crowd->options->limit_s;
     if (crowd->ended == crowd->options->buyers || late) {
         crowd->finished = !late || crowd->ended == crowd->options->buyers;
         uv_timer_stop(timer);
@@ -502,6 +505,7 @@ static void begin(struct rehearse_crowd *crowd)
     crowd->doors_open = true;
     crowd->begun_us = tg_now_us();
     crowd->begun = tg_now_wall();
+    rehearse_announce(crowd);
     int error = uv_timer_start(&crowd->timer, on_tick, REHEARSE_TICK_MS, REHEARSE_TICK_MS);
     assert(error == 0); /* the timer is ours and the callback is there */
     (void)error;

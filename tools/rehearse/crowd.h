@@ -10,13 +10,15 @@
 #include "tools/rehearse/options.h"
 #include "tools/rehearse/sale.h"
 #include "tools/rehearse/seen.h"
+#include "tools/rehearse/strain.h"
 #include "tools/rehearse/wheel.h"
 
 enum {
     REHEARSE_RUN_TAG_LENGTH = 8,
     REHEARSE_SECONDS_MAX = 7200,
     REHEARSE_CACHES_MAX = 64,
-    REHEARSE_SHOP_CONNECTIONS = 64
+    REHEARSE_SHOP_CONNECTIONS = 64,
+    REHEARSE_TRAILING = 2 /* times --arrive-s: so long the last 20 % take to come */
 };
 
 struct rehearse_totals {
@@ -76,6 +78,7 @@ struct rehearse_crowd {
     struct rehearse_wheel wheel;
     struct rehearse_log log;
     struct rehearse_totals totals;
+    struct rehearse_strain strain;
     struct rehearse_rules rules;
     uint32_t arrived, ended;
     uint64_t begun_us;
@@ -109,7 +112,8 @@ const char *rehearse_tickets_token(const struct rehearse_tickets *tickets, uint3
 const char *rehearse_tickets_entrant(const struct rehearse_tickets *tickets, uint32_t ticket);
 void rehearse_tickets_clear(struct rehearse_tickets *tickets);
 
-/* progress.c: one line a second on standard error, a heading now and then. */
+/* progress.c: on standard error, what is ahead; then one line a second, a heading now and then. */
+void rehearse_announce(const struct rehearse_crowd *crowd);
 void rehearse_progress(const struct rehearse_crowd *crowd);
 
 #endif

@@ -160,7 +160,10 @@ static int play(const struct rehearse_options *options, PGconn *ledger, struct r
     if (error != 0 || uv_loop_close(&loop) != 0) {
         return EX_SOFTWARE;
     }
-    return result.failure_count == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    static const int codes[] = {[REHEARSE_PASS] = EXIT_SUCCESS,
+                                [REHEARSE_FAIL] = EXIT_FAILURE,
+                                [REHEARSE_VOID] = EX_TEMPFAIL};
+    return codes[result.verdict];
 }
 
 static int check_sale(const struct rehearse_options *options, const struct rehearse_sale *sale)

@@ -34,7 +34,8 @@ static const char help[] =
     "Environment, as in the stack's `run/env`: TIDEGATE_EDGE_URL (several separated by commas),\n"
     "TIDEGATE_LEDGER_URL, TIDEGATE_REDIS_URL, TIDEGATE_KEYS, TIDEGATE_RUN (for CPU time; "
     "optional).\n"
-    "Exits 0 only when the verdict is pass.\n";
+    "Exits 0 when the verdict is pass, 1 when it is fail, 75 when it is void: the load generator "
+    "did not keep up.\n";
 
 enum option_id {
     SALE = 1,

@@ -6,6 +6,28 @@
 
 enum { HEADING_EVERY = 20 };
 
+/* What is ahead: so that nobody wonders for how long nothing seems to happen. */
+void rehearse_announce(const struct rehearse_crowd *crowd)
+{
+    const struct rehearse_options *options = crowd->options;
+    const struct rehearse_sale *sale = crowd->sale;
+    char opens_at[TG_RFC3339_BYTES];
+    int64_t opens_ms =
+        sale->opens_at_ms > crowd->begun.ms ? sale->opens_at_ms - crowd->begun.ms : 0;
+    int64_t lapse_ms = options->abandon_percent > 0 ? sale->hold_ms + sale->grace_ms : 0;
+    int64_t come_ms = (int64_t)options->arrive_s * (1 + REHEARSE_TRAILING) * 1000;
+    int64_t least_ms = opens_ms + lapse_ms > come_ms ? opens_ms + lapse_ms : come_ms;
+    if (tg_wall_format((struct tg_wall){.ms = sale->opens_at_ms}, opens_at) != 0) {
+        return;
+    }
+    fprintf(stderr,
+            "%" PRIu32 " buyers come within %" PRId64 " s, 80 %% of them in the first %" PRIu32
+            " s; the sale opens at %s, in %" PRId64 " s; this takes at least %" PRId64
+            " s, at most %" PRIu32 " s\n",
+            options->buyers, come_ms / 1000, options->arrive_s, opens_at, opens_ms / 1000,
+            least_ms / 1000, options->limit_s + options->settle_s);
+}
+
 void rehearse_progress(const struct rehearse_crowd *crowd)
 {
     static unsigned lines;

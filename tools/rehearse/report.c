@@ -11,6 +11,9 @@ static const char *const asks[REHEARSE_ASK_COUNT] = {
     [REHEARSE_ASK_CONFIRM] = "confirm",
 };
 
+static const char *const verdicts[] = {
+    [REHEARSE_PASS] = "pass", [REHEARSE_FAIL] = "fail", [REHEARSE_VOID] = "void"};
+
 static json_t *whole(uint64_t number)
 {
     return json_integer((json_int_t)number);
@@ -186,6 +189,10 @@ static void put_client(json_t *root, const struct rehearse_result *result)
     put(client, "poolWaitMsP50", ms_at(&totals->queue, 500));
     put(client, "poolWaitMsP99", ms_at(&totals->queue, 990));
     put(client, "unreadable", whole(totals->unreadable));
+    const struct rehearse_strain *strain = &result->crowd->strain;
+    put(client, "turnMsMax", whole(strain->longest_ms));
+    put(client, "lateSeconds", rounded((double)strain->late_ms / 1000));
+    put(client, "queuedSeconds", rounded((double)strain->queued_ms / 1000));
     put(client, "cpuSeconds", rounded(result->own_cpu_s));
     put(root, "client", client);
     json_t *cpu = json_object();
@@ -199,7 +206,7 @@ static void put_client(json_t *root, const struct rehearse_result *result)
 int rehearse_report_json(const struct rehearse_result *result, const char *path)
 {
     json_t *root = json_object();
-    put(root, "verdict", json_string(result->failure_count == 0 ? "pass" : "fail"));
+    put(root, "verdict", json_string(verdicts[result->verdict]));
     json_t *failures = json_array();
     for (size_t i = 0; i < result->failure_count; i++) {
         json_array_append_new(failures, json_string(result->failures[i]));
@@ -305,6 +312,12 @@ static void text_times(const struct rehearse_result *result, FILE *out)
                 ? (double)result->options->buyers / result->client.most_connections
                 : 0,
             totals->boards_from_cache + totals->boards_from_origin, totals->boards_from_origin);
+    const struct rehearse_strain *strain = &result->crowd->strain;
+    fprintf(out,
+            "  load generator: %.1f s of CPU, longest turn %" PRIu32
+            " ms; %.1f s late, %.1f s with a request waiting longer than %d s\n",
+            result->own_cpu_s, strain->longest_ms, (double)strain->late_ms / 1000,
+            (double)strain->queued_ms / 1000, REHEARSE_WAITED_MS / 1000);
 }
 
 void rehearse_report_text(const struct rehearse_result *result, FILE *out)
@@ -320,7 +333,7 @@ void rehearse_report_text(const struct rehearse_result *result, FILE *out)
         fprintf(out, "\n  %.2f ms of CPU for each person told no, the winners' share included\n",
                 cpu_ms_per_no(result));
     }
-    fprintf(out, "\nverdict: %s\n", result->failure_count == 0 ? "pass" : "FAIL");
+    fprintf(out, "\nverdict: %s\n", verdicts[result->verdict]);
     for (size_t i = 0; i < result->failure_count; i++) {
         fprintf(out, "  %s\n", result->failures[i]);
     }

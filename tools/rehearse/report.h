@@ -11,6 +11,12 @@
 
 #include <stdio.h>
 
+enum rehearse_verdict {
+    REHEARSE_PASS,
+    REHEARSE_FAIL,
+    REHEARSE_VOID /* no rule was broken, but the load generator bounded the run: it says nothing */
+};
+
 struct rehearse_result {
     const struct rehearse_options *options;
     const struct rehearse_sale *sale;
@@ -29,11 +35,13 @@ struct rehearse_result {
     uint64_t sold_out_told;      /* requests it rests on */
     double holds_per_second;
     uint32_t holds_per_second_peak;
-    const char *failures[20]; /* why the verdict is not pass */
+    enum rehearse_verdict verdict;
+    const char *failures[24]; /* why the verdict is not pass */
     size_t failure_count;
 };
 
-/* Figures that need the log, and the verdict. */
+/* Figures that need the log, and the verdict. A broken rule fails at any speed; what a generator
+ * that is late may have caused itself does not count against the engine. */
 void rehearse_conclude(struct rehearse_result *result);
 
 /* 0 or -errno. */
