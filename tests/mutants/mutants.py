@@ -378,6 +378,17 @@ CHECKER = (
               "        if (!(entry->places & anywhere)) {\n", ("C0",)),
 )
 
+REHEARSAL = (
+    code("rehearsal", "rehearse: a rank outlives its ticket", "tools/rehearse/core.c", "    buyer->ranked = false;\n", "",
+         "rehearse_core::a_new_ticket_is_ranked_anew"),
+    code("rehearsal", "rehearse: a late generator blames the engine", "tools/rehearse/conclude.c", "    if (strained && !broken) {\n",
+         "    if (false) {\n", "rehearse_verdict::a_strained_run_does_not_blame_the_engine"),
+    code("rehearsal", "rehearse: a late generator excuses all", "tools/rehearse/conclude.c", "    if (strained && !broken) {\n",
+         "    if (strained) {\n", "rehearse_verdict::a_broken_rule_is_never_void"),
+    code("rehearsal", "rehearse: a queue is no strain", "tools/rehearse/strain.c", "waited_ms > REHEARSE_WAITED_MS ? turn_ms : 0", "0",
+         "rehearse_verdict::a_queue_that_waits_for_long_makes_the_run_void"),
+)
+
 RIGHTS = (
     Mutant("rights: who asks may listen too", "rights",
            Patch("tools/tidegatectl/rights.c", "        return any_means(message->owner, identity);\n",
@@ -398,7 +409,7 @@ RIGHTS = (
          "io_config::a_text_may_come_as_a_file"),
 )
 
-MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + LANES + CHECKER + RIGHTS
+MUTANTS = GATE + LEDGER + PROTOCOL + TOKEN + QUEUE + LANES + CHECKER + REHEARSAL + RIGHTS
 
 # What stands behind the protocol, switched off: in the shipped code and in the simulator's model of it.
 BACKSTOPS = {

@@ -79,6 +79,28 @@ static void he_waits_until_his_rank_is_below_the_watermark(void **state)
     assert_int_equal(buyer.state, REHEARSE_ASKING);
 }
 
+/* Late to a draw of 100 that opened at index 50: the rank is drawn from the ticket he has now. */
+static void a_new_ticket_is_ranked_anew(void **state)
+{
+    struct rehearse_buyer buyer = waiting(0, 60);
+    struct rehearse_board board = open_board(110, 10, 0);
+    board.view.random = board.view.revealed = true;
+    board.view.present_at_open = 100;
+    board.view.index_at_open = 50;
+    assert_int_equal(see(&buyer, board), REHEARSE_DO_SLEEP);
+    assert_int_equal(see(&buyer, board), REHEARSE_DO_SLEEP);
+    board.view.watermark = 111;
+    assert_int_equal(see(&buyer, board), REHEARSE_DO_STATUS);
+    assert_int_equal(hear(&buyer, said(REHEARSE_SAID_RESTART)), REHEARSE_DO_TICKET);
+    struct rehearse_answer ticket = done(REHEARSE_ASK_TICKET);
+    ticket.index = 70;
+    assert_int_equal(hear(&buyer, ticket), REHEARSE_DO_BOARD);
+    board.view.watermark = 120;
+    assert_int_equal(see(&buyer, board), REHEARSE_DO_SLEEP);
+    board.view.watermark = 121;
+    assert_int_equal(see(&buyer, board), REHEARSE_DO_STATUS);
+}
+
 static void he_buys(void **state)
 {
     enum rehearse_do action;
@@ -350,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(he_waits_until_his_rank_is_below_the_watermark),
+        cmocka_unit_test(a_new_ticket_is_ranked_anew),
         cmocka_unit_test(he_buys),
         cmocka_unit_test(he_abandons_as_planned),
         cmocka_unit_test(of_two_requests_at_once_one_win_counts),
