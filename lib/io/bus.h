@@ -83,6 +83,9 @@ bool tg_bus_wants_reply(const struct tg_bus_incoming *incoming);
 /* Answers and frees. `body` is of the row's reply type and is not kept. Without a connection the
  * answer is dropped. */
 void tg_bus_reply(struct tg_bus_incoming *take_incoming, const ProtobufCMessage *body);
+/* The same with nothing but a reason, a code of catalog/reasons.def: the row's reply type has that
+ * field. */
+void tg_bus_reply_reason(struct tg_bus_incoming *take_incoming, const char *reason);
 /* An error of the service protocol instead of a body: Nats-Service-Error(-Code). */
 void tg_bus_reply_error(struct tg_bus_incoming *take_incoming, int code, const char *text);
 void tg_bus_release(struct tg_bus_incoming *take_incoming);

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { CODE_BAD_REQUEST = 400, CODE_BUSY = 503 };
+enum { CODE_BAD_REQUEST = 400, CODE_BUSY = 503, BUS_REPLY_BYTES = 512 };
 
 int tg_bus_serve(struct tg_bus *bus, enum tg_message message, tg_bus_handler *handler,
                  void *context)
@@ -247,6 +247,23 @@ void tg_bus_reply(struct tg_bus_incoming *take_incoming, const ProtobufCMessage 
         observe(bus, take_incoming);
     }
     tg_bus_release(take_incoming);
+}
+
+void tg_bus_reply_reason(struct tg_bus_incoming *take_incoming, const char *reason)
+{
+    const ProtobufCMessageDescriptor *type = bus_row(take_incoming->subscription->message)->reply;
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(type, "reason");
+    union {
+        ProtobufCMessage base;
+        uint8_t bytes[BUS_REPLY_BYTES];
+    } reply;
+
+    assert(field != NULL && field->type == PROTOBUF_C_TYPE_STRING);
+    assert(type->sizeof_message <= sizeof(reply));
+    protobuf_c_message_init(type, &reply);
+    memcpy(reply.bytes + field->offset, &reason, sizeof(reason));
+    tg_bus_reply(take_incoming, &reply.base);
 }
 
 void tg_bus_reply_error(struct tg_bus_incoming *take_incoming, int code, const char *text)

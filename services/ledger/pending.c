@@ -80,6 +80,14 @@ void ledger_pending_reply(struct ledger_pendings *pendings, struct ledger_pendin
     tg_bus_reply(incoming, body);
 }
 
+void ledger_pending_reply_reason(struct ledger_pendings *pendings, struct ledger_pending *pending,
+                                 enum tg_reason reason)
+{
+    struct tg_bus_incoming *incoming = pending->incoming;
+    release(pendings, pending);
+    tg_bus_reply_reason(incoming, tg_reason_code(reason));
+}
+
 void ledger_pending_refuse(struct ledger_pendings *pendings, struct ledger_pending *pending,
                            int code, const char *text)
 {

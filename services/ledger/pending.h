@@ -39,6 +39,9 @@ struct ledger_pending *ledger_pending_find(struct ledger_pendings *pendings, uin
 /* Answers with `body` and gives the place back. */
 void ledger_pending_reply(struct ledger_pendings *pendings, struct ledger_pending *pending,
                           const ProtobufCMessage *body);
+/* The same with nothing but a reason. */
+void ledger_pending_reply_reason(struct ledger_pendings *pendings, struct ledger_pending *pending,
+                                 enum tg_reason reason);
 /* The same with an error of the service protocol. */
 void ledger_pending_refuse(struct ledger_pendings *pendings, struct ledger_pending *pending,
                            int code, const char *text);

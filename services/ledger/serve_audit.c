@@ -10,21 +10,12 @@ void ledger_on_audit(void *context, struct tg_bus_incoming *take_incoming)
     const enum tg_reason reason =
         ledger_wire_audit((const Tidegate__V1__AuditRequest *)tg_bus_body(take_incoming),
                           tg_bus_sale(take_incoming), &ask);
-    struct ledger_pending *pending =
-        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token)
-                                 : NULL;
-    if (pending != NULL) {
-        pending->limit = ask.limit;
-        const int error = ledger->store->audit(ledger->store->self, &ask, token);
-        if (error != 0) {
-            ledger_audit_read(ledger, token, error, NULL);
-        }
+    struct ledger_pending *pending = ledger_ask_begin(ledger, take_incoming, reason, &token);
+    if (pending == NULL) {
         return;
     }
-    Tidegate__V1__AuditReply reply = TIDEGATE__V1__AUDIT_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    pending->limit = ask.limit;
+    ledger_ask_sent(ledger, token, ledger->store->audit(ledger->store->self, &ask, token));
 }
 
 static void fill_entry(struct ledger *ledger, uint32_t i, const struct ledger_audit *page,
@@ -47,18 +38,12 @@ static void fill_entry(struct ledger *ledger, uint32_t i, const struct ledger_au
 void ledger_audit_read(void *context, uint64_t token, int status, const struct ledger_audit *page)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    struct ledger_pending *pending =
+        ledger_ask_end(ledger, token, status, status == 0 ? page->reason : TG_REASON_TRY_AGAIN);
     Tidegate__V1__AuditReply reply = TIDEGATE__V1__AUDIT_REPLY__INIT;
     Tidegate__V1__GateLogEntry entries[TG_MAX_PAGE];
     Tidegate__V1__GateLogEntry *list[TG_MAX_PAGE];
     if (pending == NULL) {
-        return;
-    }
-    ledger_observe(ledger, status, pending->started_us);
-    if (status != 0 || page->reason != TG_REASON_NONE) {
-        reply.reason =
-            ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : page->reason));
-        ledger_pending_reply(&ledger->pendings, pending, &reply.base);
         return;
     }
     size_t bytes = 64;

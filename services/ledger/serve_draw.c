@@ -11,21 +11,12 @@ void ledger_on_draw(void *context, struct tg_bus_incoming *take_incoming)
     const enum tg_reason reason =
         ledger_wire_draw((const Tidegate__V1__DrawRequest *)tg_bus_body(take_incoming),
                          tg_bus_sale(take_incoming), &ask);
-    struct ledger_pending *pending =
-        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token)
-                                 : NULL;
-    if (pending != NULL) {
-        pending->drawing = ask.step;
-        const int error = ledger->store->draw(ledger->store->self, &ask, token);
-        if (error != 0) {
-            ledger_drawn(ledger, token, error, NULL);
-        }
+    struct ledger_pending *pending = ledger_ask_begin(ledger, take_incoming, reason, &token);
+    if (pending == NULL) {
         return;
     }
-    Tidegate__V1__DrawReply reply = TIDEGATE__V1__DRAW_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    pending->drawing = ask.step;
+    ledger_ask_sent(ledger, token, ledger->store->draw(ledger->store->self, &ask, token));
 }
 
 /* What everybody is to hear of at once. */
@@ -47,19 +38,15 @@ static void announce(struct ledger *ledger, enum ledger_draw_step step, enum tg_
 void ledger_drawn(void *context, uint64_t token, int status, const struct ledger_drawn *answer)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    struct ledger_pending *pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
     Tidegate__V1__DrawReply reply = TIDEGATE__V1__DRAW_REPLY__INIT;
     if (pending == NULL) {
         return;
     }
-    ledger_observe(ledger, status, pending->started_us);
-    const enum tg_reason reason = status != 0 ? TG_REASON_TRY_AGAIN : answer->reason;
-    reply.reason = ledger_text(tg_reason_code(reason));
-    if (status == 0) {
-        reply.stored = answer->stored;
-        reply.entrants.len = answer->count * TG_ENTRANT_BYTES;
-        reply.entrants.data = (uint8_t *)(uintptr_t)answer->entrants;
-        announce(ledger, pending->drawing, reason);
-    }
+    reply.reason = ledger_text(tg_reason_code(answer->reason));
+    reply.stored = answer->stored;
+    reply.entrants.len = answer->count * TG_ENTRANT_BYTES;
+    reply.entrants.data = (uint8_t *)(uintptr_t)answer->entrants;
+    announce(ledger, pending->drawing, answer->reason);
     ledger_pending_reply(&ledger->pendings, pending, &reply.base);
 }

@@ -18,24 +18,16 @@ void ledger_on_snapshot(void *context, struct tg_bus_incoming *take_incoming)
     const enum tg_reason reason =
         ledger_wire_snapshot((const Tidegate__V1__SnapshotRequest *)tg_bus_body(take_incoming),
                              tg_bus_sale(take_incoming), &ask);
-    struct ledger_pending *pending =
-        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token)
-                                 : NULL;
-    if (pending != NULL) {
-        pending->limit = ask.limit;
-        int error = TG_FAILPOINT(LEDGER_SNAPSHOT);
-        if (error == 0) {
-            error = ledger->store->snapshot(ledger->store->self, &ask, token);
-        }
-        if (error != 0) {
-            ledger_snapshot_read(ledger, token, error, NULL);
-        }
+    struct ledger_pending *pending = ledger_ask_begin(ledger, take_incoming, reason, &token);
+    if (pending == NULL) {
         return;
     }
-    Tidegate__V1__SnapshotReply reply = TIDEGATE__V1__SNAPSHOT_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    pending->limit = ask.limit;
+    int error = TG_FAILPOINT(LEDGER_SNAPSHOT);
+    if (error == 0) {
+        error = ledger->store->snapshot(ledger->store->self, &ask, token);
+    }
+    ledger_ask_sent(ledger, token, error);
 }
 
 static void fill_snapshot_row(struct ledger *ledger, uint32_t i,
@@ -65,19 +57,12 @@ void ledger_snapshot_read(void *context, uint64_t token, int status,
                           const struct ledger_snapshot *page)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    struct ledger_pending *pending =
+        ledger_ask_end(ledger, token, status, status == 0 ? page->reason : TG_REASON_TRY_AGAIN);
     Tidegate__V1__SnapshotReply reply = TIDEGATE__V1__SNAPSHOT_REPLY__INIT;
     Tidegate__V1__SnapshotRow rows[TG_MAX_SNAPSHOT_PAGE];
     Tidegate__V1__SnapshotRow *list[TG_MAX_SNAPSHOT_PAGE];
     if (pending == NULL) {
-        return;
-    }
-    ledger_observe(ledger, status, pending->started_us);
-    if (status != 0 || page->reason != TG_REASON_NONE) {
-        reply.reason =
-            ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : page->reason));
-        reply.epoch = status != 0 ? 0 : page->epoch;
-        ledger_pending_reply(&ledger->pendings, pending, &reply.base);
         return;
     }
     size_t bytes = 64;
@@ -103,40 +88,26 @@ void ledger_on_armed(void *context, struct tg_bus_incoming *take_incoming)
     const enum tg_reason reason =
         ledger_wire_armed((const Tidegate__V1__ArmedRequest *)tg_bus_body(take_incoming),
                           tg_bus_sale(take_incoming), &ask);
-    if (reason == TG_REASON_NONE &&
-        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
-        const int error = ledger->store->armed(ledger->store->self, &ask, token);
-        if (error != 0) {
-            ledger_armed_known(ledger, token, error, TG_REASON_TRY_AGAIN);
-        }
+    if (ledger_ask_begin(ledger, take_incoming, reason, &token) == NULL) {
         return;
     }
-    Tidegate__V1__ArmedReply reply = TIDEGATE__V1__ARMED_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    ledger_ask_sent(ledger, token, ledger->store->armed(ledger->store->self, &ask, token));
 }
 
 void ledger_armed_known(void *context, uint64_t token, int status, enum tg_reason reason)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
-    Tidegate__V1__ArmedReply reply = TIDEGATE__V1__ARMED_REPLY__INIT;
-    if (pending == NULL) {
-        return;
-    }
     if (status == 0 && TG_FAILPOINT(LEDGER_ARMED) != 0) {
         status = TG_ERR_TIMEOUT;
     }
-    ledger_observe(ledger, status, pending->started_us);
-    reply.reason = ledger_text(tg_reason_code(status == 0 ? reason : TG_REASON_TRY_AGAIN));
-    if (status == 0) {
-        tg_log(TG_LOG_INFO, "ledger.gate_armed",
-               TG_TEXT_FIELD("sale", tg_bus_sale(pending->incoming)),
-               TG_TEXT_FIELD("reason", reply.reason));
-        ledger_tell_states(ledger);
+    struct ledger_pending *pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
+    if (pending == NULL) {
+        return;
     }
-    ledger_pending_reply(&ledger->pendings, pending, &reply.base);
+    tg_log(TG_LOG_INFO, "ledger.gate_armed", TG_TEXT_FIELD("sale", tg_bus_sale(pending->incoming)),
+           TG_TEXT_FIELD("reason", tg_reason_code(reason)));
+    ledger_tell_states(ledger);
+    ledger_pending_reply_reason(&ledger->pendings, pending, reason);
 }
 
 static void reply_append(struct ledger *ledger, struct ledger_pending *pending,
@@ -169,48 +140,30 @@ void ledger_on_append(void *context, struct tg_bus_incoming *take_incoming)
     enum tg_reason reason = request->check != NULL
                                 ? ledger_wire_check(request, sale, &check)
                                 : ledger_wire_log(request, sale, &ledger->log_page);
-    if (reason == TG_REASON_NONE &&
-        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
-        if (request->check != NULL) {
-            const int error = ledger->store->check(ledger->store->self, &check, token);
-            if (error != 0) {
-                ledger_checked(ledger, token, error, TG_REASON_TRY_AGAIN);
-            }
-        } else {
-            const int error = ask_tail(ledger, request, sale, token);
-            if (error != 0) {
-                ledger_log_tail_known(ledger, token, error, NULL);
-            }
-        }
+    if (ledger_ask_begin(ledger, take_incoming, reason, &token) == NULL) {
         return;
     }
-    Tidegate__V1__AppendReply reply = TIDEGATE__V1__APPEND_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    ledger_ask_sent(ledger, token,
+                    request->check != NULL
+                        ? ledger->store->check(ledger->store->self, &check, token)
+                        : ask_tail(ledger, request, sale, token));
 }
 
 void ledger_checked(void *context, uint64_t token, int status, enum tg_reason reason)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
-    if (pending == NULL) {
-        return;
+    struct ledger_pending *pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
+    if (pending != NULL) {
+        ledger_pending_reply_reason(&ledger->pendings, pending, reason);
     }
-    ledger_observe(ledger, status, pending->started_us);
-    reply_append(ledger, pending, status == 0 ? reason : TG_REASON_TRY_AGAIN, 0);
 }
 
 void ledger_log_tail_known(void *context, uint64_t token, int status,
                            const struct ledger_log_tail *tail)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    struct ledger_pending *pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
     if (pending == NULL) {
-        return;
-    }
-    if (status != 0) {
-        reply_append(ledger, pending, TG_REASON_TRY_AGAIN, 0);
         return;
     }
     struct ledger_log_page *page = &ledger->log_page;
@@ -229,10 +182,7 @@ void ledger_log_tail_known(void *context, uint64_t token, int status,
         ledger_chain(hash, &page->place, &page->entries[i]);
         memcpy(page->hashes[i], hash, sizeof hash);
     }
-    const int error = ledger->store->log_append(ledger->store->self, page, token);
-    if (error != 0) {
-        ledger_log_stored(ledger, token, error, TG_REASON_TRY_AGAIN, 0);
-    }
+    ledger_ask_sent(ledger, token, ledger->store->log_append(ledger->store->self, page, token));
 }
 
 /* Another checker was quicker: look at the new tail and try what is left. A true gap stays one. */
@@ -240,15 +190,14 @@ void ledger_log_stored(void *context, uint64_t token, int status, enum tg_reason
                        uint64_t stored_sequence)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    struct ledger_pending *pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
     if (pending == NULL) {
         return;
     }
-    ledger_observe(ledger, status, pending->started_us);
-    if (status == 0 && reason == TG_REASON_GAP && ++pending->attempts < LOG_ATTEMPTS_MAX &&
+    if (reason == TG_REASON_GAP && ++pending->attempts < LOG_ATTEMPTS_MAX &&
         ask_tail(ledger, (const Tidegate__V1__AppendRequest *)tg_bus_body(pending->incoming),
                  tg_bus_sale(pending->incoming), token) == 0) {
         return;
     }
-    reply_append(ledger, pending, status == 0 ? reason : TG_REASON_TRY_AGAIN, stored_sequence);
+    reply_append(ledger, pending, reason, stored_sequence);
 }

@@ -12,21 +12,12 @@ void ledger_on_incident(void *context, struct tg_bus_incoming *take_incoming)
     const enum tg_reason reason =
         ledger_wire_incident((const Tidegate__V1__IncidentRequest *)tg_bus_body(take_incoming),
                              tg_bus_sale(take_incoming), &ask);
-    struct ledger_pending *pending =
-        reason == TG_REASON_NONE ? ledger_pending_new(&ledger->pendings, take_incoming, &token)
-                                 : NULL;
-    if (pending != NULL) {
-        pending->limit = ask.limit;
-        const int error = ledger->store->incident(ledger->store->self, &ask, token);
-        if (error != 0) {
-            ledger_incident_read(ledger, token, error, NULL);
-        }
+    struct ledger_pending *pending = ledger_ask_begin(ledger, take_incoming, reason, &token);
+    if (pending == NULL) {
         return;
     }
-    Tidegate__V1__IncidentReply reply = TIDEGATE__V1__INCIDENT_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    pending->limit = ask.limit;
+    ledger_ask_sent(ledger, token, ledger->store->incident(ledger->store->self, &ask, token));
 }
 
 static void fill_row(struct ledger *ledger, uint32_t i, const struct ledger_incident_row *from,
@@ -51,18 +42,12 @@ void ledger_incident_read(void *context, uint64_t token, int status,
                           const struct ledger_incident *page)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    struct ledger_pending *pending =
+        ledger_ask_end(ledger, token, status, status == 0 ? page->reason : TG_REASON_TRY_AGAIN);
     Tidegate__V1__IncidentReply reply = TIDEGATE__V1__INCIDENT_REPLY__INIT;
     Tidegate__V1__IncidentRow rows[TG_MAX_SNAPSHOT_PAGE];
     Tidegate__V1__IncidentRow *list[TG_MAX_SNAPSHOT_PAGE];
     if (pending == NULL) {
-        return;
-    }
-    ledger_observe(ledger, status, pending->started_us);
-    if (status != 0 || page->reason != TG_REASON_NONE) {
-        reply.reason =
-            ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : page->reason));
-        ledger_pending_reply(&ledger->pendings, pending, &reply.base);
         return;
     }
     reply.since_ms = page->since_ms;

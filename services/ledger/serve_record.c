@@ -12,14 +12,6 @@ static Tidegate__V1__ReservationState wire_state(enum ledger_state state)
     return (Tidegate__V1__ReservationState)state;
 }
 
-static void reply_reason(struct ledger *ledger, struct ledger_pending *pending,
-                         enum tg_reason reason)
-{
-    Tidegate__V1__RecordReply reply = TIDEGATE__V1__RECORD_REPLY__INIT;
-    reply.reason = ledger_text(tg_reason_code(reason));
-    ledger_pending_reply(&ledger->pendings, pending, &reply.base);
-}
-
 void ledger_on_record(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct ledger *ledger = context;
@@ -28,19 +20,11 @@ void ledger_on_record(void *context, struct tg_bus_incoming *take_incoming)
     uint64_t token;
     const enum tg_reason reason = ledger_wire_record(
         (const Tidegate__V1__RecordRequest *)tg_bus_body(take_incoming), sale, &hold);
-    struct ledger_pending *pending = ledger_pending_new(&ledger->pendings, take_incoming, &token);
-    if (pending == NULL || reason != TG_REASON_NONE) {
-        Tidegate__V1__RecordReply reply = TIDEGATE__V1__RECORD_REPLY__INIT;
-        reply.reason =
-            ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-        if (reason != TG_REASON_NONE) {
-            tg_metric_add(TG_METRIC_BUS_INVALID, "record_request", 1);
-        }
-        if (pending != NULL) {
-            ledger_pending_reply(&ledger->pendings, pending, &reply.base);
-        } else {
-            tg_bus_reply(take_incoming, &reply.base);
-        }
+    if (reason != TG_REASON_NONE) {
+        tg_metric_add(TG_METRIC_BUS_INVALID, "record_request", 1);
+    }
+    struct ledger_pending *pending = ledger_ask_begin(ledger, take_incoming, reason, &token);
+    if (pending == NULL) {
         return;
     }
     pending->id = hold.id;
@@ -53,7 +37,7 @@ void ledger_on_record(void *context, struct tg_bus_incoming *take_incoming)
     if (!ledger_batches_collect(&ledger->batches, tg_now_mono(), &arrival)) {
         tg_metric_add(TG_METRIC_LEDGER_BATCH, "full", 1);
         ledger->load.errors++;
-        reply_reason(ledger, pending, TG_REASON_TRY_AGAIN);
+        ledger_pending_reply_reason(&ledger->pendings, pending, TG_REASON_TRY_AGAIN);
         return;
     }
     ledger_send_batches(ledger);

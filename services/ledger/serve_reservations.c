@@ -39,44 +39,22 @@ static enum tg_reason judge_either(const struct ledger *ledger, const char *cred
     return reason == TG_REASON_CREDENTIAL_REQUIRED ? TG_REASON_SIGN_IN_REQUIRED : reason;
 }
 
-static void fill_reason(Tidegate__V1__ReservationReply *reply, const struct ledger_id *id,
-                        enum tg_reason reason)
-{
-    tidegate__v1__reservation_reply__init(reply);
-    reply->reason = ledger_text(tg_reason_code(reason));
-    reply->reservation_id = ledger_text(id->text);
-}
-
-static void reply_reason(struct tg_bus_incoming *take_incoming, const struct ledger_id *id,
-                         enum tg_reason reason)
-{
-    Tidegate__V1__ReservationReply reply;
-    fill_reason(&reply, id, reason);
-    tg_bus_reply(take_incoming, &reply.base);
-}
-
 static void ask_store(struct ledger *ledger, struct tg_bus_incoming *take_incoming,
                       const struct ledger_ask *ask, enum tg_reason reason)
 {
     uint64_t token;
-    if (reason != TG_REASON_NONE) {
-        reply_reason(take_incoming, &ask->id, reason);
-        return;
-    }
-    struct ledger_pending *pending = ledger_pending_new(&ledger->pendings, take_incoming, &token);
+    struct ledger_pending *pending = ledger_ask_begin(ledger, take_incoming, reason, &token);
     if (pending == NULL) {
-        reply_reason(take_incoming, &ask->id, TG_REASON_TRY_AGAIN);
         return;
     }
+    ledger->load.requests++;
     pending->id = ask->id;
     pending->verb = ask->verb;
     int error = ask->verb == LEDGER_CONFIRM ? TG_FAILPOINT(LEDGER_CONFIRM) : 0;
     if (error == 0) {
         error = ledger->store->reservation(ledger->store->self, ask, token);
     }
-    if (error != 0) {
-        ledger_reservation_answered(ledger, token, error, NULL);
-    }
+    ledger_ask_sent(ledger, token, error);
 }
 
 void ledger_on_read(void *context, struct tg_bus_incoming *take_incoming)
@@ -190,23 +168,19 @@ void ledger_reservation_answered(void *context, uint64_t token, int status,
 {
     struct ledger *ledger = context;
     struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
-    Tidegate__V1__ReservationReply reply;
+    Tidegate__V1__ReservationReply reply = TIDEGATE__V1__RESERVATION_REPLY__INIT;
+    if (status == 0 && pending != NULL && pending->verb == LEDGER_CONFIRM &&
+        TG_FAILPOINT(LEDGER_CONFIRMED) != 0) {
+        status = TG_ERR_TIMEOUT;
+    }
+    pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
     if (pending == NULL) {
         return;
     }
-    if (status == 0 && pending->verb == LEDGER_CONFIRM && TG_FAILPOINT(LEDGER_CONFIRMED) != 0) {
-        status = TG_ERR_TIMEOUT;
-    }
-    ledger_observe(ledger, status, pending->started_us);
-    ledger->load.requests++;
-    const struct ledger_id id = pending->id;
-    if (status != 0) {
-        fill_reason(&reply, &id, TG_REASON_TRY_AGAIN);
-        ledger_pending_reply(&ledger->pendings, pending, &reply.base);
-        return;
-    }
     tell_effect(ledger, pending, answer);
-    fill_reason(&reply, &id, answer->reason);
+    const struct ledger_id id = pending->id;
+    reply.reason = ledger_text(tg_reason_code(answer->reason));
+    reply.reservation_id = ledger_text(id.text);
     reply.sale = ledger_text(answer->sale);
     reply.state = (Tidegate__V1__ReservationState)answer->state;
     reply.expires_at_ms = answer->expires_ms;

@@ -18,41 +18,28 @@ void ledger_on_expire(void *context, struct tg_bus_incoming *take_incoming)
     if (dropped > 0) {
         tg_metric_add(TG_METRIC_BUS_INVALID, "expire_request", dropped);
     }
-    if (reason == TG_REASON_NONE &&
-        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
-        int error = TG_FAILPOINT(LEDGER_EXPIRE);
-        if (error == 0) {
-            error = ledger->store->expire(ledger->store->self, &ledger->expire, token);
-        }
-        if (error != 0) {
-            ledger_expired(ledger, token, error, NULL);
-        }
+    if (ledger_ask_begin(ledger, take_incoming, reason, &token) == NULL) {
         return;
     }
-    Tidegate__V1__ExpireReply reply = TIDEGATE__V1__EXPIRE_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    int error = TG_FAILPOINT(LEDGER_EXPIRE);
+    if (error == 0) {
+        error = ledger->store->expire(ledger->store->self, &ledger->expire, token);
+    }
+    ledger_ask_sent(ledger, token, error);
 }
 
 void ledger_expired(void *context, uint64_t token, int status,
                     const struct ledger_verdicts *verdicts)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
     Tidegate__V1__ExpireReply reply = TIDEGATE__V1__EXPIRE_REPLY__INIT;
     Tidegate__V1__Verdict rows[2 * TG_MAX_PAGE];
     Tidegate__V1__Verdict *list[2 * TG_MAX_PAGE];
-    if (pending == NULL) {
-        return;
-    }
     if (status == 0 && verdicts->count > 0 && TG_FAILPOINT(LEDGER_EXPIRED) != 0) {
         status = TG_ERR_TIMEOUT;
     }
-    ledger_observe(ledger, status, pending->started_us);
-    if (status != 0) {
-        reply.reason = ledger_text(tg_reason_code(TG_REASON_TRY_AGAIN));
-        ledger_pending_reply(&ledger->pendings, pending, &reply.base);
+    struct ledger_pending *pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
+    if (pending == NULL) {
         return;
     }
     const char *sale = tg_bus_sale(pending->incoming);
@@ -82,34 +69,26 @@ void ledger_on_obeyed(void *context, struct tg_bus_incoming *take_incoming)
     const enum tg_reason reason =
         ledger_wire_obeyed((const Tidegate__V1__ObeyedRequest *)tg_bus_body(take_incoming),
                            tg_bus_sale(take_incoming), &ledger->obeyed, &dropped);
-    if (reason == TG_REASON_NONE &&
-        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
-        const int error = ledger->store->obeyed(ledger->store->self, &ledger->obeyed, token);
-        if (error != 0) {
-            ledger_obeyed_stored(ledger, token, error, TG_REASON_TRY_AGAIN, 0);
-        }
+    if (ledger_ask_begin(ledger, take_incoming, reason, &token) == NULL) {
         return;
     }
-    Tidegate__V1__ObeyedReply reply = TIDEGATE__V1__OBEYED_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    ledger_ask_sent(ledger, token,
+                    ledger->store->obeyed(ledger->store->self, &ledger->obeyed, token));
 }
 
 void ledger_obeyed_stored(void *context, uint64_t token, int status, enum tg_reason reason,
                           uint32_t stored)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
     Tidegate__V1__ObeyedReply reply = TIDEGATE__V1__OBEYED_REPLY__INIT;
-    if (pending == NULL) {
-        return;
-    }
     if (status == 0 && stored > 0 && TG_FAILPOINT(LEDGER_OBEYED) != 0) {
         status = TG_ERR_TIMEOUT;
     }
-    ledger_observe(ledger, status, pending->started_us);
-    reply.reason = ledger_text(tg_reason_code(status == 0 ? reason : TG_REASON_TRY_AGAIN));
+    struct ledger_pending *pending = ledger_ask_end(ledger, token, status, TG_REASON_NONE);
+    if (pending == NULL) {
+        return;
+    }
+    reply.reason = ledger_text(tg_reason_code(reason));
     reply.stored = stored;
     ledger_pending_reply(&ledger->pendings, pending, &reply.base);
 }
@@ -136,36 +115,22 @@ void ledger_on_due(void *context, struct tg_bus_incoming *take_incoming)
         (const Tidegate__V1__LedgerDueRequest *)tg_bus_body(take_incoming), sale, &ask);
     const struct ledger_id *cursor = lapsed_cursor(ledger, sale);
     ask.lapsed_after = cursor != NULL ? *cursor : (struct ledger_id){""};
-    if (reason == TG_REASON_NONE &&
-        ledger_pending_new(&ledger->pendings, take_incoming, &token) != NULL) {
-        const int error = ledger->store->due(ledger->store->self, &ask, token);
-        if (error != 0) {
-            ledger_due_found(ledger, token, error, NULL);
-        }
+    if (ledger_ask_begin(ledger, take_incoming, reason, &token) == NULL) {
         return;
     }
-    Tidegate__V1__LedgerDueReply reply = TIDEGATE__V1__LEDGER_DUE_REPLY__INIT;
-    reply.reason =
-        ledger_text(tg_reason_code(reason != TG_REASON_NONE ? reason : TG_REASON_TRY_AGAIN));
-    tg_bus_reply(take_incoming, &reply.base);
+    ledger_ask_sent(ledger, token, ledger->store->due(ledger->store->self, &ask, token));
 }
 
 void ledger_due_found(void *context, uint64_t token, int status, const struct ledger_due *due)
 {
     struct ledger *ledger = context;
-    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    struct ledger_pending *pending = ledger_ask_end(
+        ledger, token, status, status != 0 || due->known ? TG_REASON_NONE : TG_REASON_SALE_UNKNOWN);
     Tidegate__V1__LedgerDueReply reply = TIDEGATE__V1__LEDGER_DUE_REPLY__INIT;
     Tidegate__V1__Order orders[TG_MAX_PAGE];
     Tidegate__V1__Order *order_list[TG_MAX_PAGE];
     char *lapsed[TG_MAX_PAGE];
     if (pending == NULL) {
-        return;
-    }
-    ledger_observe(ledger, status, pending->started_us);
-    if (status != 0 || !due->known) {
-        reply.reason =
-            ledger_text(tg_reason_code(status != 0 ? TG_REASON_TRY_AGAIN : TG_REASON_SALE_UNKNOWN));
-        ledger_pending_reply(&ledger->pendings, pending, &reply.base);
         return;
     }
     for (uint32_t i = 0; i < due->lapsed_count; i++) {

@@ -39,6 +39,44 @@ void ledger_observe(struct ledger *ledger, int status, uint64_t started_us)
     }
 }
 
+struct ledger_pending *ledger_ask_begin(struct ledger *ledger,
+                                        struct tg_bus_incoming *take_incoming,
+                                        enum tg_reason reason, uint64_t *out_token)
+{
+    struct ledger_pending *pending = NULL;
+    if (reason == TG_REASON_NONE) {
+        pending = ledger_pending_new(&ledger->pendings, take_incoming, out_token);
+        reason = TG_REASON_TRY_AGAIN;
+    }
+    if (pending == NULL) {
+        tg_bus_reply_reason(take_incoming, tg_reason_code(reason));
+    }
+    return pending;
+}
+
+void ledger_ask_sent(struct ledger *ledger, uint64_t token, int error)
+{
+    if (error != 0) {
+        (void)ledger_ask_end(ledger, token, error, TG_REASON_TRY_AGAIN);
+    }
+}
+
+struct ledger_pending *ledger_ask_end(struct ledger *ledger, uint64_t token, int status,
+                                      enum tg_reason reason)
+{
+    struct ledger_pending *pending = ledger_pending_find(&ledger->pendings, token);
+    if (pending == NULL) {
+        return NULL;
+    }
+    ledger_observe(ledger, status, pending->started_us);
+    reason = status != 0 ? TG_REASON_TRY_AGAIN : reason;
+    if (reason != TG_REASON_NONE) {
+        ledger_pending_reply_reason(&ledger->pendings, pending, reason);
+        return NULL;
+    }
+    return pending;
+}
+
 /* One process, one load: the same numbers for every sale that is not over. */
 void ledger_tell_load(void *context)
 {

@@ -86,6 +86,18 @@ void ledger_tell_states(struct ledger *ledger);
 /* Counts a statement's outcome and time. */
 void ledger_observe(struct ledger *ledger, int status, uint64_t started_us);
 
+/* A request that the store is to be asked about. Takes the message over: NULL when it was answered
+ * already, with `reason` or, where no place is free for it to wait in, with try_again. */
+struct ledger_pending *ledger_ask_begin(struct ledger *ledger,
+                                        struct tg_bus_incoming *take_incoming,
+                                        enum tg_reason reason, uint64_t *out_token);
+/* What came of asking: where the store was not asked the request is answered with try_again. */
+void ledger_ask_sent(struct ledger *ledger, uint64_t token, int error);
+/* The request that the store answered about; its time is counted. NULL when it is gone or was
+ * answered here: with try_again where status says that nothing is known, else with `reason`. */
+struct ledger_pending *ledger_ask_end(struct ledger *ledger, uint64_t token, int status,
+                                      enum tg_reason reason);
+
 /* Handlers of the bus, by file. */
 void ledger_on_record(void *context, struct tg_bus_incoming *take_incoming);
 void ledger_on_expire(void *context, struct tg_bus_incoming *take_incoming);
