@@ -65,6 +65,7 @@ struct reserve_sale {
 struct reserve_obey_job {
     uint64_t number; /* 0: free */
     uint32_t sale;
+    uint64_t epoch;
     size_t outstanding, count;
     struct reserve_order orders[TG_MAX_PAGE];
     enum reserve_obeyed results[TG_MAX_PAGE];

@@ -19,30 +19,47 @@ static bool is_the_gate(const struct tg_sale *sale, const char *present_seal)
     return sale->armed && strcmp(seal, present_seal) == 0;
 }
 
-/* The gate that is meant, or why nothing is tried. */
-static enum tg_reason gate_of(struct reserve_service *service, int index, uint64_t epoch,
-                              char seal[RESERVE_SEAL_BYTES], struct reserve_gate_name *out_gate)
+/* The gate of a sale, as calls name it. */
+struct meant {
+    uint32_t sale;
+    char seal[RESERVE_SEAL_BYTES];
+    struct reserve_gate_name gate; /* borrows the seal */
+};
+
+/* Why nothing is tried, or TG_REASON_NONE. */
+static enum tg_reason gate_of(struct reserve_service *service, uint32_t sale, uint64_t epoch,
+                              struct meant *out)
 {
-    if (index < 0) {
-        return tg_sales_missing(service->sales);
-    }
-    const struct reserve_keys *keys = reserve_sale_keys(service, (uint32_t)index);
-    if (keys == NULL || service->draining || !reserve_present_seal(service, seal)) {
+    const struct reserve_keys *keys = reserve_sale_keys(service, sale);
+    if (keys == NULL || service->draining || !reserve_present_seal(service, out->seal)) {
         return TG_REASON_TRY_AGAIN;
     }
     if (epoch != keys->epoch) {
         return TG_REASON_STALE_EPOCH;
     }
-    if (!is_the_gate(tg_sales_at(service->sales, (size_t)index), seal)) {
+    if (!is_the_gate(tg_sales_at(service->sales, sale), out->seal)) {
         return TG_REASON_UNKNOWN_GATE;
     }
-    *out_gate = (struct reserve_gate_name){keys, seal, tg_app_instance(service->app)};
+    out->sale = sale;
+    out->gate = (struct reserve_gate_name){keys, out->seal, tg_app_instance(service->app)};
     return TG_REASON_NONE;
 }
 
-static uint64_t epoch_of(struct reserve_service *service, int index)
+static enum tg_reason gate_meant(struct reserve_service *service,
+                                 const struct tg_bus_incoming *incoming, uint64_t epoch,
+                                 struct meant *out)
 {
-    return index >= 0 ? tg_sales_at(service->sales, (size_t)index)->epoch : 0;
+    const int index = reserve_sale_index(service, tg_bus_sale(incoming));
+    return index < 0 ? tg_sales_missing(service->sales)
+                     : gate_of(service, (uint32_t)index, epoch, out);
+}
+
+static void answer_reason(struct tg_bus_incoming *take_incoming, enum tg_reason reason)
+{
+    if (reason == TG_REASON_MALFORMED) {
+        reserve_count_invalid(take_incoming);
+    }
+    tg_bus_reply_reason(take_incoming, tg_reason_code(reason));
 }
 
 /* ---- obey ---- */
@@ -59,7 +76,7 @@ static void obey_finish(struct reserve_service *service, struct reserve_obey_job
         results[i].obedience = reserve_wire_obedience(job->results[i]);
         pointers[i] = &results[i];
     }
-    reply.epoch = epoch_of(service, (int)job->sale);
+    reply.epoch = job->epoch;
     reply.n_results = job->count;
     reply.results = pointers;
     if (TG_FAILPOINT(RESERVE_OBEYED) != 0) {
@@ -109,19 +126,6 @@ static void on_obeyed(void *context, uint64_t token, const struct reserve_answer
     }
 }
 
-static void obey_refuse(struct reserve_service *service, struct tg_bus_incoming *take_incoming,
-                        int index, enum tg_reason reason)
-{
-    Tidegate__V1__ObeyReply reply;
-    if (reason == TG_REASON_MALFORMED) {
-        reserve_count_invalid(take_incoming);
-    }
-    tidegate__v1__obey_reply__init(&reply);
-    reply.reason = (char *)tg_reason_code(reason);
-    reply.epoch = epoch_of(service, index);
-    tg_bus_reply(take_incoming, &reply.base);
-}
-
 static struct reserve_obey_job *obey_job(struct reserve_service *service)
 {
     for (uint64_t i = 0; i < RESERVE_OBEY_JOBS; i++) {
@@ -150,10 +154,8 @@ void reserve_obey_serve(void *context, struct tg_bus_incoming *take_incoming)
     struct reserve_service *service = context;
     const Tidegate__V1__ObeyRequest *message =
         (const Tidegate__V1__ObeyRequest *)tg_bus_body(take_incoming);
-    int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
-    char seal[RESERVE_SEAL_BYTES];
-    struct reserve_gate_name gate;
-    enum tg_reason reason = gate_of(service, index, message->epoch, seal, &gate);
+    struct meant meant = {0};
+    enum tg_reason reason = gate_meant(service, take_incoming, message->epoch, &meant);
     if (message->n_orders == 0 || message->n_orders > TG_MAX_PAGE) {
         reason = TG_REASON_MALFORMED;
     }
@@ -162,24 +164,24 @@ void reserve_obey_serve(void *context, struct tg_bus_incoming *take_incoming)
     }
     struct reserve_obey_job *job = reason == TG_REASON_NONE ? obey_job(service) : NULL;
     if (job == NULL) {
-        obey_refuse(service, take_incoming, index,
-                    reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
+        answer_reason(take_incoming, reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
         return;
     }
     if (!read_orders(message, job)) {
         job->number = 0;
         service->jobs_busy--;
-        obey_refuse(service, take_incoming, index, TG_REASON_MALFORMED);
+        answer_reason(take_incoming, TG_REASON_MALFORMED);
         return;
     }
     job->incoming = take_incoming;
-    job->sale = (uint32_t)index;
+    job->sale = meant.sale;
+    job->epoch = message->epoch;
     job->outstanding = job->count;
     uint64_t number = job->number;
     size_t count = job->count;
     for (size_t i = 0; i < count; i++) {
         struct reserve_call call;
-        reserve_call_obey(&call, &gate, job->orders[i].script, job->orders[i].reservation,
+        reserve_call_obey(&call, &meant.gate, job->orders[i].script, job->orders[i].reservation,
                           job->orders[i].deadline_ms);
         reserve_store_run(service->store, &call, on_obeyed, service, number * TG_MAX_PAGE + i);
     }
@@ -263,14 +265,14 @@ static void on_due(void *context, uint64_t token, const struct reserve_answer *a
 
 static void due_page(struct reserve_service *service, struct reserve_due_job *job)
 {
-    char seal[RESERVE_SEAL_BYTES];
-    struct reserve_gate_name gate;
+    struct meant meant = {0};
     struct reserve_call call;
-    if (gate_of(service, (int)job->sale, job->epoch, seal, &gate) != TG_REASON_NONE) {
-        due_finish(service, job, TG_REASON_TRY_AGAIN);
+    const enum tg_reason reason = gate_of(service, job->sale, job->epoch, &meant);
+    if (reason != TG_REASON_NONE) {
+        due_finish(service, job, reason);
         return;
     }
-    reserve_call_due(&call, &gate, job->cursor, INT32_MIN * INT64_C(1000000), 0);
+    reserve_call_due(&call, &meant.gate, job->cursor, INT32_MIN * INT64_C(1000000), 0);
     reserve_store_run(service->store, &call, on_due, service, job->number);
 }
 
@@ -291,18 +293,11 @@ void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming)
     struct reserve_service *service = context;
     const Tidegate__V1__GateDueRequest *message =
         (const Tidegate__V1__GateDueRequest *)tg_bus_body(take_incoming);
-    int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
-    char seal[RESERVE_SEAL_BYTES];
-    struct reserve_gate_name gate;
-    enum tg_reason reason = gate_of(service, index, epoch_of(service, index), seal, &gate);
-    struct reserve_due_job *job = reason == TG_REASON_NONE ? due_job(service) : NULL;
+    const int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
+    struct reserve_due_job *job = index >= 0 ? due_job(service) : NULL;
     if (job == NULL) {
-        Tidegate__V1__GateDueReply reply;
-        tidegate__v1__gate_due_reply__init(&reply);
-        reply.reason =
-            (char *)tg_reason_code(reason == TG_REASON_NONE ? TG_REASON_TRY_AGAIN : reason);
-        reply.epoch = epoch_of(service, index);
-        tg_bus_reply(take_incoming, &reply.base);
+        answer_reason(take_incoming,
+                      index >= 0 ? TG_REASON_TRY_AGAIN : tg_sales_missing(service->sales));
         return;
     }
     const struct tg_sale *sale = tg_sales_at(service->sales, (size_t)index);
@@ -319,26 +314,6 @@ void reserve_due_serve(void *context, struct tg_bus_incoming *take_incoming)
 }
 
 /* ---- attest and trim: one call, one answer ---- */
-
-static void ask_answer(struct tg_bus_incoming *take_incoming, bool trim, enum tg_reason reason,
-                       int64_t until_ms)
-{
-    if (reason == TG_REASON_MALFORMED) {
-        reserve_count_invalid(take_incoming);
-    }
-    if (trim) {
-        Tidegate__V1__TrimReply reply;
-        tidegate__v1__trim_reply__init(&reply);
-        reply.reason = (char *)tg_reason_code(reason);
-        tg_bus_reply(take_incoming, &reply.base);
-        return;
-    }
-    Tidegate__V1__AttestReply reply;
-    tidegate__v1__attest_reply__init(&reply);
-    reply.reason = (char *)tg_reason_code(reason);
-    reply.attested_until_ms = until_ms;
-    tg_bus_reply(take_incoming, &reply.base);
-}
 
 static void on_asked(void *context, uint64_t token, const struct reserve_answer *answer)
 {
@@ -360,7 +335,14 @@ static void on_asked(void *context, uint64_t token, const struct reserve_answer 
     }
     ask->number = 0;
     service->jobs_busy--;
-    ask_answer(ask->incoming, ask->trim, reason, until_ms);
+    if (ask->trim || reason != TG_REASON_NONE) {
+        answer_reason(ask->incoming, reason);
+        return;
+    }
+    Tidegate__V1__AttestReply reply;
+    tidegate__v1__attest_reply__init(&reply);
+    reply.attested_until_ms = until_ms;
+    tg_bus_reply(ask->incoming, &reply.base);
 }
 
 /* Runs the call and answers `take_incoming` when it ends. */
@@ -377,7 +359,7 @@ static void ask_run(struct reserve_service *service, struct tg_bus_incoming *tak
             return;
         }
     }
-    ask_answer(take_incoming, trim, TG_REASON_TRY_AGAIN, 0);
+    answer_reason(take_incoming, TG_REASON_TRY_AGAIN);
 }
 
 void reserve_attest_serve(void *context, struct tg_bus_incoming *take_incoming)
@@ -385,10 +367,8 @@ void reserve_attest_serve(void *context, struct tg_bus_incoming *take_incoming)
     struct reserve_service *service = context;
     const Tidegate__V1__AttestRequest *message =
         (const Tidegate__V1__AttestRequest *)tg_bus_body(take_incoming);
-    int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
-    char seal[RESERVE_SEAL_BYTES];
-    struct reserve_gate_name gate;
-    enum tg_reason reason = gate_of(service, index, message->epoch, seal, &gate);
+    struct meant meant = {0};
+    enum tg_reason reason = gate_meant(service, take_incoming, message->epoch, &meant);
     if (message->gate_time_ms <= 0) {
         reason = TG_REASON_MALFORMED;
     }
@@ -396,16 +376,16 @@ void reserve_attest_serve(void *context, struct tg_bus_incoming *take_incoming)
         reason = TG_REASON_TRY_AGAIN;
     }
     if (reason != TG_REASON_NONE) {
-        ask_answer(take_incoming, false, reason, 0);
+        answer_reason(take_incoming, reason);
         return;
     }
     const struct reserve_attestation attestation = {
         .run_id = message->run_id,
         .replication_id = message->replication_id,
         .gate_time_ms = message->gate_time_ms,
-        .lease_ms = tg_sales_at(service->sales, (size_t)index)->proof_lease_ms};
+        .lease_ms = tg_sales_at(service->sales, meant.sale)->proof_lease_ms};
     struct reserve_call call;
-    reserve_call_attest(&call, &gate, &attestation);
+    reserve_call_attest(&call, &meant.gate, &attestation);
     ask_run(service, take_incoming, false, &call);
 }
 
@@ -414,18 +394,16 @@ void reserve_trim_serve(void *context, struct tg_bus_incoming *take_incoming)
     struct reserve_service *service = context;
     const Tidegate__V1__TrimRequest *message =
         (const Tidegate__V1__TrimRequest *)tg_bus_body(take_incoming);
-    int index = reserve_sale_index(service, tg_bus_sale(take_incoming));
-    char seal[RESERVE_SEAL_BYTES];
-    struct reserve_gate_name gate;
-    enum tg_reason reason = gate_of(service, index, message->epoch, seal, &gate);
+    struct meant meant = {0};
+    enum tg_reason reason = gate_meant(service, take_incoming, message->epoch, &meant);
     if (message->shard != 0 || message->stored_sequence > (UINT64_C(1) << 52)) {
         reason = TG_REASON_MALFORMED;
     }
     if (reason != TG_REASON_NONE) {
-        ask_answer(take_incoming, true, reason, 0);
+        answer_reason(take_incoming, reason);
         return;
     }
     struct reserve_call call;
-    reserve_call_trim(&call, &gate, message->stored_sequence);
+    reserve_call_trim(&call, &meant.gate, message->stored_sequence);
     ask_run(service, take_incoming, true, &call);
 }
