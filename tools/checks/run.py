@@ -18,7 +18,6 @@ import guarantees  # noqa: E402  (needs the path above)
 
 ROOT = style.ROOT
 PYTHON = "/usr/bin/python3"
-UNSTEADY_MAX = 3  # more than so many failures are no accident of timing
 
 
 class Tally:
@@ -122,18 +121,9 @@ def pytest(*arguments):
 
 
 def run_flow(tally, selection):
-    """pytest over tests/flow: real stores, real binaries; three files at a time, since most of it is waiting. What fails beside
-    others is run once more alone: if it passes then it is named as unsteady, and somebody has to look at it."""
+    """pytest over tests/flow: real stores, real binaries; three files at a time, since most of it is waiting."""
     begun = time.monotonic()
     results, output = pytest("-n", "3", "--dist", "loadfile", "--durations=12", "tests/flow", *(["-k", selection] if selection else []))
-    failed = [name for name, state in results.items() if state == "failed"]
-    if 0 < len(failed) <= UNSTEADY_MAX:
-        again, output_again = pytest(*failed)
-        for name in failed:
-            results[name] = again.get(name, "failed")
-            print(f"{'UNSTEADY' if results[name] == 'passed' else 'failed twice'}: {name}", flush=True)
-        print(output.rstrip()[-6000:], flush=True)
-        output = output_again
     for name, state in results.items():
         tally.note("flow", name.removeprefix("tests/flow/").split("[")[0], state == "passed")
     states = list(results.values())
