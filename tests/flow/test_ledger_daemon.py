@@ -18,7 +18,7 @@ from bus_probe import Bus, messages
 from conftest import BUILD
 from ledger_database import Client, new_id, new_reservation
 from shop import at_once, eventually
-from stack import Stack
+from stack import Stack, free_port
 
 PLACE, DIGEST = b"p" * 16, b"d" * 16
 
@@ -344,6 +344,44 @@ def test_only_the_shop_confirms(calm_book):
     assert done.reason == "" and done.order_id.startswith("ord_") and len(done.order_id) == 30
     again = confirm(calm_book.service)
     assert again.reason == "" and again.replayed and again.order_id == done.order_id
+
+
+def test_case_40_without_the_shops_credential_no_ledger_starts(calm_book):
+    """What would believe everybody for want of a secret does not start."""
+    folder = shutil.copytree(f"{calm_book.stack.run}/keys", f"{calm_book.folder}/no-credential")
+    secret = f"{folder}/service.hash"
+    with open(secret, encoding="ascii") as handle:
+        identity, key = handle.read().split()
+    os.unlink(secret)
+    environment = {**os.environ, **calm_book.stack.env, "TIDEGATE_KEYS": folder, "TIDEGATE_LEDGER_ADMIN_PORT": str(free_port())}
+    for text in (None, "", "\n", identity, f"{identity} {key[:-2]}\n", f"{identity} {'0' * 64}\n"):
+        if text is not None:
+            with open(secret, "w", encoding="ascii") as handle:
+                handle.write(text)
+        done = subprocess.run([f"{calm_book.stack.bin}/tidegate-ledger"], env=environment, capture_output=True, text=True, timeout=20,
+                              check=False)
+        assert done.returncode != 0 and "service.hash" in done.stderr, (text, done)
+
+
+def test_case_41_a_confirm_whose_answer_was_lost_is_found_again(book):
+    """Whoever asked gave up and the ledger was killed: the same payment buys once, another one goes back once."""
+    sale, proto = book.open_sale(), book.proto.ledger
+    reservation = new_reservation()
+    book.record(sale, 0, b"u", reservation)
+    payments = [f"pay-{reservation}-{number}" for number in range(2)]
+
+    def confirm(payment):
+        return proto.ConfirmRequest(reservation_id=reservation, service_credential=book.service, payment_id=payment, amount_minor=4900,
+                                    currency="EUR")
+    book.bus.publish("ledger.reservation.confirm", confirm(payments[0]).SerializeToString(), f"{book.bus.inbox}.0")
+    eventually(lambda: book.sql("SELECT state FROM tidegate.reservations WHERE id = %s", reservation) == [("confirmed",)], what="it is sold")
+    book.stack.kill("ledger")
+    book.start()
+    again = [book.verb("confirm", confirm(payments[0])) for _ in range(2)]
+    assert [(answer.reason, answer.replayed) for answer in again] == [("", True)] * 2 and again[0].order_id == again[1].order_id != ""
+    assert [book.verb("confirm", confirm(payments[1])).reason for _ in range(2)] == ["already_paid"] * 2
+    assert book.sql("SELECT kind, payment_id FROM tidegate.outbox WHERE sale = %s AND kind <> 'held' ORDER BY id", sale) == [
+        ("confirmed", payments[0]), ("compensate", payments[1])]
 
 
 def test_a_buyer_sees_and_cancels_his_own(calm_book):

@@ -106,6 +106,24 @@ def test_case_13_paid_in_time_heard_late(shop):
     shop.referee(sale)
 
 
+def test_case_41_a_failed_attempt_leaves_the_hold_payable_until_its_deadline(shop):
+    sale = shop.sale(units=3, hold="8s", grace="1s")
+    sold, paid, unpaid = (shop.win(sale)[3].json for _ in range(3))
+    used = f"pay-{uuid.uuid4().hex}"
+    assert shop.confirm(sold["reservationId"], used).status == 200
+    for reservation in (paid["reservationId"], unpaid["reservationId"]):
+        before = shop.ledger("SELECT expires_at FROM tidegate.reservations WHERE id = %s", reservation)
+        for attempt, code in (({"amount": 1}, "amount_mismatch"), ({"currency": "USD"}, "amount_mismatch"),
+                              ({"payment": used}, "payment_used"), ({"credential": "x" * 32}, "forbidden")):
+            assert shop.confirm(reservation, **attempt).code == code
+        assert shop.ledger("SELECT expires_at FROM tidegate.reservations WHERE id = %s", reservation) == before
+    assert shop.confirm(paid["reservationId"]).status == 200
+    eventually(lambda: unpaid["reservationId"] in shop.gate(sale, "released"), 20, "failed attempts keep no unit from coming back")
+    assert compensations(shop, sale) == []
+    assert shop.win(sale)[3].json["units"] == unpaid["units"]
+    shop.referee(sale)
+
+
 @pytest.mark.parametrize("skew", ["-10m", "+10m"])
 def test_case_08_no_daemons_clock_decides_about_a_hold(own_shop, skew):
     shop = own_shop
