@@ -8,36 +8,14 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, f"{ROOT}/tests/flow")
+sys.path[:0] = [f"{ROOT}/tests/flow", f"{ROOT}/tools/stack"]
 
-from ledger_database import Client, PrivatePostgres, definition  # noqa: E402  (needs the path above)
+from gate_scripts import PrivateRedis  # noqa: E402  (needs the paths above)
+from ledger_database import Client, PrivatePostgres, definition  # noqa: E402
 
 BIN = f"{ROOT}/build/release/bin"
-
-
-class PrivateRedis:
-    """On a unix socket only, nothing on disk."""
-
-    def __init__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="tidegate-conformance-")
-        self.socket = f"{self.folder.name}/redis.sock"
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no",
-             "--maxmemory-policy", "noeviction", "--dir", self.folder.name], stdout=subprocess.DEVNULL)
-        until = time.monotonic() + 30
-        while not os.path.exists(self.socket):
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise SystemExit("conformance: redis-server does not start")
-            time.sleep(0.02)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.folder.cleanup()
 
 
 def database(postgres):
@@ -102,7 +80,7 @@ def main():
         print(output, end="")
         return code
     finally:
-        redis.close()
+        redis.stop()
         postgres.close()
 
 

@@ -8,6 +8,8 @@ import time
 
 import redis
 
+from stack import ENDS_WITH_US
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LUA = os.path.join(ROOT, "services", "reserve", "lua")
 PLAIN = ("ctl", "pauses", "held", "unacked", "settled", "released", "buyers", "used", "log")
@@ -38,7 +40,7 @@ class PrivateRedis:
 
     def start(self):
         self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no",
+            [*ENDS_WITH_US, "redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no",
              "--maxmemory-policy", "noeviction", "--dir", self.folder, *self.options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.client = redis.Redis(unix_socket_path=self.socket)

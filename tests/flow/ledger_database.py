@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger's functions on a private PostgreSQL: a driver that calls them as the daemon does, one statement a transaction."""
 import contextlib
-import glob
 import itertools
 import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 
 import psycopg2
+
+from stack import as_postgres, newest_postgres, wait_for
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -40,31 +42,31 @@ class PrivatePostgres:
     def __init__(self, ledger_binary, *options):
         self.ledger_binary = ledger_binary
         self.folder = tempfile.mkdtemp(prefix="tidegate-ledger-")
-        self.as_user = []
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(self.folder, user.pw_uid, user.pw_gid)
-            self.as_user = ["runuser", "-u", "postgres", "--"]
-        self.bin = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))[-1]
-        self.run("initdb", "-D", f"{self.folder}/data", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "owner", "--no-sync")
-        settings = ("listen_addresses=''", "max_connections=80", *options)
-        self.options = f"-k {self.folder} " + " ".join(f"-c {setting}" for setting in settings)
-        self.start()
+        subprocess.run(self.command("initdb", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "owner", "--no-sync"), check=True, cwd="/",
+                       stdout=subprocess.DEVNULL)
+        settings = [part for setting in ("listen_addresses=", "max_connections=80", *options) for part in ("-c", setting)]
+        with open(f"{self.folder}/log", "ab") as log:
+            self.server = subprocess.Popen(self.command("postgres", "-k", self.folder, *settings), cwd="/", stdout=log, stderr=log)
+        wait_for("PostgreSQL answers", self.answers)
         self.count = itertools.count(1)
         self.template = None
 
-    def run(self, program, *arguments):
-        subprocess.run([*self.as_user, f"{self.bin}/{program}", *arguments], check=True, cwd="/",
-                       stdout=subprocess.DEVNULL)
+    def command(self, program, *arguments):
+        return [*as_postgres(), f"{newest_postgres()}/{program}", "-D", f"{self.folder}/data", *arguments]
 
-    def start(self):
-        self.run("pg_ctl", "-D", f"{self.folder}/data", "-o", self.options, "-l", f"{self.folder}/log", "-w", "start")
-
-    def stop(self, mode="immediate"):
-        self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", mode, "-w", "stop")
+    def answers(self):
+        assert self.server.poll() is None, f"PostgreSQL ended at once: {self.folder}/log"
+        with contextlib.suppress(psycopg2.OperationalError):
+            psycopg2.connect(self.url("postgres")).close()
+            return True
+        return False
 
     def close(self):
-        self.stop()
+        self.server.send_signal(signal.SIGQUIT)
+        self.server.wait(30)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database, user="owner"):

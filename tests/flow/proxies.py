@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 from shop import eventually
-from stack import free_port, listens
+from stack import ENDS_WITH_US, free_port, listens
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def varnish(upstream):
 
 
 def running(command, folder, port):
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen([*ENDS_WITH_US, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             eventually(lambda: listens(port), 20, f"{command[0]} listens")
             yield ("127.0.0.1", port), folder

@@ -110,7 +110,7 @@ def own_stack(options):
     else:
         run = RUN
         down(run)
-    stack = Stack(run)
+    stack = Stack(run, lasting=options.command == "demo" and not options.once)
     print("starting NATS, Redis, PostgreSQL and seven daemons, privately:", file=sys.stderr)
     stack.start(options.port)
     return stack

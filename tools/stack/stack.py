@@ -21,6 +21,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 LOCAL = os.path.join(ROOT, "deploy", "local")
 DAEMONS = ("ledger", "reserve", "sweeper", "invariant", "queue", "admission", "edge")
 READY_S = 30
+# Before a command: it ends when the thread that starts it does, however that ends.
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 CLAIMS = os.path.join(tempfile.gettempdir(), f"tidegate-ports-{os.getuid()}")
 
 
@@ -101,6 +103,13 @@ def newest_postgres():
     return f"{base}/{versions[-1]}/bin"
 
 
+def as_postgres(lasting=False):
+    """What comes before a command of PostgreSQL's, which refuses to run as root. It ends with the thread that starts it, unless it is to
+    last: told to quit, since killed it would leave its shared memory behind, and by setpriv, since a change of user forgets that signal."""
+    end = ["--pdeathsig", "clear" if lasting else "QUIT"]
+    return ["setpriv", *(["--reuid", "postgres", "--regid", "postgres", "--init-groups"] if os.geteuid() == 0 else []), *end, "--"]
+
+
 def reachable(path, uid):
     """Whether another user may walk to this folder."""
     while True:
@@ -133,14 +142,16 @@ class Stack:
     postgres_options = ()  # more of postgres -c, as NAME=VALUE
     guarded = True  # False: NATS lets anybody say anything, for tests that play a stranger
 
-    def __init__(self, run=None, build=None, quiet=False):
+    def __init__(self, run=None, build=None, quiet=False, lasting=False):
+        """lasting: what is started outlives this process, until `down`; else it ends with it, even by kill -9."""
         self.run = make_run_folder(os.path.abspath(run or os.path.join(ROOT, "run")))
         self.bin = os.path.join(build or os.path.join(ROOT, "build", "release"), "bin")
         self.quiet = quiet
         self.processes = {}
         self.redis_users = {}
         self.env = {"TIDEGATE_RUN": self.run, "TIDEGATE_LOGS": f"{self.run}/log", "TIDEGATE_KEYS": f"{self.run}/keys"}
-        self.as_postgres = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        self.with_us = [] if lasting else list(ENDS_WITH_US)
+        self.as_postgres = as_postgres(lasting)
         for name in ("log", "pids", "nats", "redis", "postgres"):
             os.makedirs(f"{self.run}/{name}", exist_ok=True)
 
@@ -156,8 +167,8 @@ class Stack:
             given = {**os.environ, **self.env, **(env or {})}
             for variable in env or {}:
                 given.pop(f"{variable}_FILE", None)  # said twice is refused
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd or self.run, env=given,
-                                       start_new_session=True)
+            process = subprocess.Popen([*self.with_us, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       cwd=cwd or self.run, env=given, start_new_session=True)
         self.processes[name] = process
         with open(f"{self.run}/pids/{name}.pid", "w", encoding="ascii") as handle:
             handle.write(f"{process.pid}\n")
@@ -284,7 +295,7 @@ class Stack:
         bin_folder = newest_postgres()
         if not os.path.exists(f"{home}/PG_VERSION"):
             os.makedirs(sockets, mode=0o700, exist_ok=True)
-            if self.as_postgres:
+            if os.geteuid() == 0:
                 user = pwd.getpwnam("postgres")
                 for folder in (f"{self.run}/postgres", sockets):
                     os.chown(folder, user.pw_uid, user.pw_gid)
@@ -417,12 +428,8 @@ class Stack:
 
 
 def started_for(pid, run):
-    """Whether this process was started for this run folder: a stale file may name somebody else's."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as handle:
-            return f"TIDEGATE_RUN={run}".encode() in handle.read().split(b"\0")
-    except OSError:
-        return False
+    """Whether this process works in this run folder, as all do (Redis writes over its environment): a stale file may name another's."""
+    return f"{working_folder(pid)}/".startswith(f"{run}/")
 
 
 def read_pids(run):
@@ -484,7 +491,7 @@ def main():
                 print("a stack is running in this folder already: tools/dev down stops it", file=sys.stderr)
             return 0 if running else 1
         down(options.run)
-        stack = Stack(options.run, options.build)
+        stack = Stack(options.run, options.build, lasting=True)
         stack.start(options.port)
         with open(f"{stack.run}/env", encoding="utf-8") as handle:
             print(handle.read(), end="")
