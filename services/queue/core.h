@@ -186,6 +186,7 @@ struct queue_edge {
     uint64_t tickets;  /* as last told */
     uint32_t arrivals; /* of its last presence, half a second */
     uint32_t block;    /* size of its last lease; 0 = none yet */
+    uint32_t before;   /* of the one before it */
     uint64_t unused;   /* indexes leased to it and no ticket told for */
     bool early_over;   /* of a draw: it has nobody left to enter */
 };

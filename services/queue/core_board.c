@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-/* Indexes edges have in hand: an edge asks again when its block is nearly used up, so it never has
- * much more than that. */
+/* Indexes edges have in hand: an edge asks again when it has begun its last block, so it never has
+ * more than its last two. */
 static uint64_t unused_of(const struct queue_brain *brain, struct tg_mono now)
 {
     uint64_t unused = 0;
     for (size_t i = 0; i < TG_MAX_EDGES; i++) {
         const struct queue_edge *edge = &brain->edges[i];
         if (edge->name[0] != '\0' && now.ms - edge->heard.ms <= QUEUE_EDGE_SILENT_MS) {
-            uint64_t most = (uint64_t)edge->block * 2;
+            uint64_t most = (uint64_t)edge->block + edge->before;
             unused += edge->unused < most ? edge->unused : most;
         }
     }

@@ -134,6 +134,7 @@ struct queue_grant queue_line_lease(struct queue_brain *brain, struct tg_mono no
     grant.first = brain->index_end;
     grant.count = smaller(count, block);
     if (row != NULL) {
+        row->before = row->block;
         row->block = block;
         row->leased = now;
         row->unused += grant.count;

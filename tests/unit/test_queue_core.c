@@ -382,6 +382,28 @@ static void indexes_without_a_ticket_are_not_counted_as_waiting(void **state)
     assert_int_equal(bench.board.waiting, 40);
 }
 
+/* A small block after a rush: what is left of the large one before it was counted as people. */
+static void a_large_block_in_hand_is_not_waiting_behind_a_small_one(void **state)
+{
+    enum { LEFT = 2000 };
+    struct queue_event event;
+    for (int i = 0; i < 12; i++) {
+        bench_lease(&bench, "edge-a", TG_MAX_LEASE_INDEXES);
+    }
+    presence(&event);
+    event.presence.index_end = bench.brain.index_end;
+    event.presence.tickets = bench.brain.index_end - LEFT;
+    for (int i = 0; i < 60; i++) {
+        bench_feed(&bench, &event);
+        bench_run(&bench, 1000);
+    }
+    bench_lease(&bench, "edge-a", TG_MAX_LEASE_INDEXES);
+    assert_int_equal(bench.grant.count, QUEUE_BLOCK_MIN);
+    bench_feed(&bench, &event);
+    bench_run(&bench, 200);
+    assert_int_equal(bench.board.waiting, event.presence.tickets);
+}
+
 /* A block that was lost with its edge is not taken off for ever. */
 static void a_lost_block_does_not_hide_people(void **state)
 {
@@ -504,6 +526,8 @@ int main(void)
         cmocka_unit_test_setup(a_pause_is_told_at_once, begin_active),
         cmocka_unit_test_setup(the_last_free_unit_gone_is_told_at_once, begin_active),
         cmocka_unit_test_setup(indexes_without_a_ticket_are_not_counted_as_waiting, begin_active),
+        cmocka_unit_test_setup(a_large_block_in_hand_is_not_waiting_behind_a_small_one,
+                               begin_active),
         cmocka_unit_test_setup(a_lost_block_does_not_hide_people, begin_active),
         cmocka_unit_test_setup(a_takeover_leaves_room_for_leases_nobody_told_of, begin),
         cmocka_unit_test_setup(case_17_a_new_generation_starts_anew, begin_active),
