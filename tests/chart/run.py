@@ -37,6 +37,7 @@ REFUSED = {
     "half a replica": ({"services": {"edge": {"replicas": 1.5}}}, "services.edge.replicas|/services/edge/replicas"),
     "a number in another form": ({"services": {"edge": {"settings": {"rate": "1e6"}}}}, "services.edge.settings.rate is 1e6: write whole numbers in plain digits"),
     "part of a number": ({"services": {"edge": {"settings": {"rate": 1.5}}}}, "rate"),
+    "misspelt setting": ({"services": {"edge": {"settings": {"rate_brust": 5}}}}, "services.edge.settings.rate_brust: tidegate-edge has no such setting"),
     "unknown daemon": ({"services": {"edge": {"daemon": "front"}}}, "services.edge.daemon|/services/edge/daemon"),
     "misspelt key": ({"service": {"typ": "ClusterIP"}}, "typ"),
     "switch as a truth value": ({"services": {"edge": {"settings": {"cookie_secure": True}}}}, "cookie_secure"),

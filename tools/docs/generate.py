@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes what derives from the catalogue: docs/reference.md (tables), docs/guarantees.md, docs/bus.asyncapi.yaml (the bus,
-AsyncAPI 3) from catalog/*, services/*/settings.def and proto/, and docs/pages.md from tests/browser/states.json. A guarantee that names a test that is not there is not printed. With --check writes nothing, and exits 1 when one of them is stale."""
+AsyncAPI 3) and the chart's files/settings.yaml from catalog/*, services/*/settings.def and proto/, and docs/pages.md from tests/browser/states.json. A guarantee that names a test that is not there is not printed. With --check writes nothing, and exits 1 when one of them is stale."""
 import glob
 import json
 import os
@@ -269,6 +269,14 @@ def settings_tables():
     return "\n".join(parts)
 
 
+def chart_settings_text():
+    """What the chart knows a daemon's settings by, so that a misspelt one is refused."""
+    shared = [name for name, *_ in setting_rows("catalog/settings.def")]
+    lines = [f"{os.path.basename(os.path.dirname(path))}: [{', '.join([name for name, *_ in setting_rows(path)] + shared)}]\n"
+             for path in sorted(glob.glob(f"{ROOT}/services/*/settings.def"))]
+    return f"# SPDX-License-Identifier: Apache-2.0\n# {NOTE}\n" + "".join(lines)
+
+
 def reference_text():
     return f"""<!-- SPDX-License-Identifier: Apache-2.0 -->
 <!-- {NOTE} -->
@@ -429,7 +437,7 @@ def main():
     stale = []
     try:
         made = {"docs/reference.md": reference_text(), "docs/guarantees.md": guarantees_text(), "docs/bus.asyncapi.yaml": asyncapi_text(),
-                "docs/pages.md": pages_text()}
+                "docs/pages.md": pages_text(), "deploy/k8s/tidegate/files/settings.yaml": chart_settings_text()}
     except Stale as fault:
         print(f"docs: {fault}", file=sys.stderr)
         return 1
