@@ -134,6 +134,32 @@ async function signInByHand(world) {
   await close();
 }
 
+/** Where the shop says where: signing in and paying are links to it. */
+async function leadsToTheShop(world) {
+  const { base, sale, buyer } = world.journeys.shop;
+  const { page, close } = await open(world, { baseURL: base });
+  await page.goto(`/sale/${sale}`);
+  await state(page, "signIn");
+  assert.equal(await page.getAttribute("#login", "href"), `https://shop.example/login?sale=${sale}`);
+  assert.ok(await page.isVisible("#login") && !(await page.isVisible("#buyer")) && !(await page.isVisible("#send-token")));
+  await accessible(world, page);
+  await page.goto(`/sale/${sale}#buyer=${buyer}`); // as the shop leads back
+  await state(page, "turn");
+  await page.click("#take");
+  await state(page, "held");
+  const reservation = await page.textContent("#reservation");
+  assert.equal(await page.getAttribute("#pay", "href"), `https://shop.example/pay?reservation=${reservation}`);
+  assert.ok(await page.isVisible("#pay"));
+  await accessible(world, page);
+  page.once("dialog", (dialog) => dialog.dismiss());
+  await page.click("#give-back");
+  await state(page, "held");
+  page.once("dialog", (dialog) => dialog.accept());
+  await page.click("#give-back");
+  await state(page, "lapsed");
+  await close();
+}
+
 async function skipLinkAndQuestions(world) {
   const { page, close } = await open(world);
   await page.goto(`/sale/${world.states.waiting.sale}`);
@@ -241,7 +267,7 @@ async function patience(world) {
 
 /** The rule of the line, against a rank reckoned here by other means; lib/pure/rank.c has the same numbers in its tests. */
 async function ruleOfTheLine() {
-  const { rank, position, estimate, rounded } = await import("../../web/waiting/page.js");
+  const { rank, position, estimate, rounded, enough, clockText } = await import("../../web/waiting/page.js");
   const seed = "00".repeat(32), entrant = "0123456789ABCDEFGHJKMNPQRS", presentAtOpen = 1_000_000;
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(entrant.length));
@@ -254,6 +280,8 @@ async function ruleOfTheLine() {
   assert.equal(await rank({ ...board, policy: "fifo" }, { index: 77 }), 77);
   assert.equal(position(board, 4), 0);
   assert.deepEqual([estimate(board, 0), estimate(board, 8), estimate(board, 9), estimate({ ...board, pacePerSecond: 0 }, 9)], [0, 2, 2, null]);
+  assert.deepEqual([0, 59_001, 3_600_000, 172_799_000].map(clockText), ["0:00", "1:00", "1:00:00", "1 day 23:59:59"]);
+  assert.deepEqual([enough(5, 4), enough(5, 5)], [true, false]);
   assert.deepEqual([0, 7, 99, 118_327, 1_251_000].map(rounded), [0, 7, 99, 120_000, 1_300_000]);
 }
 
@@ -300,7 +328,7 @@ const named = (tests) => Object.entries(tests).map(([name, test]) => [`journey: 
 export const journeys = named({
   "patience instead of work": patience, "buys by keyboard; another is told sold out": buyAndSoldOut, "the place is kept": placeIsKept,
   "shared documents without cookies": sharedIsAskedWithoutCookies, "Retry-After is honoured": retryAfterIsHonoured,
-  "signs in by hand": signInByHand, "skip link and questions": skipLinkAndQuestions, "without script": withoutScript,
+  "signs in by hand": signInByHand, "leads to the shop": leadsToTheShop, "skip link and questions": skipLinkAndQuestions, "without script": withoutScript,
   "challenge before the ticket, our worker": challengeByWorker, "challenge before the pass": challengeBeforeThePass,
   "challenge, unmodified widget": challengeByWidget, "challenge, twin": challengeByTwin, "the rule of the line": ruleOfTheLine,
   "one visit is small": smallVisit, "nobody answers": away,

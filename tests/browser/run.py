@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "stack"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "flow"))
 
 from shop import Shop, eventually  # noqa: E402  (needs the paths above)
-from stack import Stack  # noqa: E402
+from stack import Stack, free_port  # noqa: E402
 
 LIMIT_S = 900
 
@@ -85,13 +85,21 @@ def prepare(shop, sales):
     }
 
 
+def shops_edge(stack):
+    """The address of a second edge, whose page leads to the shop."""
+    port = str(free_port())
+    stack.start_daemon("edge", "edge-shop", {"TIDEGATE_EDGE_PORT": port, "TIDEGATE_EDGE_SIGN_IN_URL": "https://shop.example/login?sale=",
+                                             "TIDEGATE_EDGE_PAY_URL": "https://shop.example/pay?reservation="})
+    return f"http://127.0.0.1:{port}"
+
+
 def journeys(shop, sales):
     """Sales that a whole way through is walked in, one each."""
     with open(f"{shop.stack.env['TIDEGATE_KEYS']}/entrant", encoding="ascii") as handle:
         entrant = bytes.fromhex(handle.read().split()[-1])
     domain = b"tidegate challenge key"
     secret = hashlib.blake2b(len(domain).to_bytes(8, "little") + domain, key=entrant).hexdigest()[:64]
-    return {"line": sales["line"], "buyers": [shop.buyer().token, shop.buyer().token], "service": shop.service,
+    return {"shop": {"base": shops_edge(shop.stack), "sale": sales["fast"], "buyer": shop.buyer().token}, "line": sales["line"], "buyers": [shop.buyer().token, shop.buyer().token], "service": shop.service,
             "ticket": sales["ticket"], "pass": sales["pass"], "patience": sales["patience"], "secret": secret,
             "away": os.path.join(ROOT, "deploy", "gateways", "nginx", "away.html")}
 

@@ -201,17 +201,25 @@ function show(next, values = {}, key = next) {
   tick();
   if (moved) {
     $("fault").textContent = "";
-    document.title = `${say(`badge.${next}`)} · ${sale}`;
+    title();
   }
+}
+
+/** What the tab says beside others: the place or the time comes first. */
+function title(...before) {
+  document.title = [...before, say(`badge.${view}`), sale].join(" · ");
 }
 
 const fault = (key, values) => { $("fault").textContent = key ? say(key, values) : ""; };
 
-function clockText(ms) {
+export function clockText(ms) {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
-  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-  if (parts[0] === 0) parts.shift();
-  return parts.map((part, i) => (i === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
+  const days = Math.floor(seconds / 86400);
+  const parts = [Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60, seconds % 60];
+  if (days === 0 && parts[0] === 0) parts.shift();
+  const clock = parts.map((part, i) => (i === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
+  if (days === 0) return clock;
+  return `${new Intl.NumberFormat(language, { style: "unit", unit: "day", unitDisplay: "long" }).format(days)} ${clock}`;
 }
 
 const timeOfDay = (ms) => new Intl.DateTimeFormat(language, { timeStyle: "medium" }).format(ms);
@@ -233,10 +241,13 @@ function fill(ahead, wait) {
   $("odds").textContent = odds(ahead);
 }
 
+/** Whether fewer people are ahead than units are left: of as many the last unit goes to the last of them. */
+export const enough = (remaining, ahead) => ahead < remaining;
+
 /** Said only where both sides are known: how many people are ahead for how many units. */
 function odds(ahead) {
   if (ahead === 0 || !board.remaining) return "";
-  return say(ahead < board.remaining ? "odds.enough" : "odds.short", { ahead: rounded(ahead), count: board.remaining });
+  return say(enough(board.remaining, ahead) ? "odds.enough" : "odds.short", { ahead: rounded(ahead), count: board.remaining });
 }
 
 const left = () => policy?.show?.remaining === "bucketed" && board.remaining > 10
@@ -395,6 +406,7 @@ function showPlace(ahead) {
   fill(shownAhead, shown);
   const near = shown !== null && shown <= 60;
   show("waiting", {}, board.notice === "all_held" ? "allHeld" : near ? "near" : "waiting");
+  title(number(shownAhead));
 }
 
 const finals = { sold_out: "sold_out", closed: "closed" };
@@ -556,6 +568,7 @@ function tick() {
   } else if (view === "held") {
     const restMs = hold.expiresAt - serverNow();
     $("countdown").textContent = clockText(restMs);
+    title(clockText(restMs));
     const soon = restMs > 0 && restMs <= 60000 ? say("held.minute") : "";
     if ($("reason").textContent !== soon) $("reason").textContent = soon; // a milestone: it is read out once
     if (restMs <= 0 && !hold.over) {
@@ -585,6 +598,7 @@ async function start() {
   onPress("check", look);
   onPress("again", look);
   onPress("give-back", async () => {
+    if (!confirm(say("giveBack.sure"))) return again(5);
     await ask(`/reservations/${encodeURIComponent(hold.id)}/cancel`, { method: "POST" });
     lapse();
   });
