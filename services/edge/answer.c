@@ -84,6 +84,17 @@ static void write_required_headers(const struct edge_request *request, int statu
     }
 }
 
+/* Whoever shows a token needs to hear that it is this one which is not taken. */
+static const char *detail_of(const struct edge_request *request, const struct edge_problem *problem)
+{
+    bool shown = tg_http_header(request->exchange, "authorization", NULL) != NULL;
+    return problem->reason == TG_REASON_SIGN_IN_REQUIRED && shown
+               ? "What Authorization says was not taken: expected is Bearer and a JWT of the "
+                 "algorithm "
+                 "and key agreed on, with sub, and exp to come."
+               : problem->detail;
+}
+
 void edge_refuse_request(struct edge_request *request, const struct edge_problem *problem)
 {
     char body[TG_HTTP_PROBLEM_BYTES], lines[256];
@@ -99,7 +110,7 @@ void edge_refuse_request(struct edge_request *request, const struct edge_problem
         .content_type = TG_HTTP_PROBLEM_TYPE,
         .headers = lines,
         .body = body,
-        .length = tg_http_problem(problem->reason, problem->detail,
+        .length = tg_http_problem(problem->reason, detail_of(request, problem),
                                   problem->members != NULL ? problem->members : "", body)};
     tg_metric_add(TG_METRIC_HTTP_REFUSALS, tg_reason_code(problem->reason), 1);
     edge_answer(request, &reply);

@@ -234,6 +234,7 @@ def test_turn_needs_a_signed_in_buyer(peers):
         answer = peers.get("/sale/signin/status", X_Ticket=visitor, **headers)
         assert (answer.status, answer.code) == (401, "sign_in_required"), headers
         assert answer.headers["www-authenticate"] == "Bearer" and no_store(answer)
+        assert ("was not taken" in answer.json["detail"]) == bool(headers), "who shows a token hears that it is the token"
     assert len(peers.asked) == asked
     peers.answers["pass"] = PB["admission"].PassReply(reason="waiting", watermark=5)
     told = peers.shop.buyer("dora").call("GET", "/sale/signin/status", X_Ticket=visitor)

@@ -254,6 +254,22 @@ static void text_sale(const struct rehearse_result *result, FILE *out)
     line(out, "asked twice on purpose", totals->duplicates, "same Idempotency-Key");
 }
 
+/* Any of them fails a run: which were they? */
+static void text_5xx(const struct rehearse_totals *totals, FILE *out)
+{
+    char by_reason[256] = "";
+    size_t length = 0;
+    for (unsigned reason = 1; reason < TG_REASON_COUNT && length < sizeof(by_reason); reason++) {
+        if (totals->refused[reason] > 0 && tg_reason_row((enum tg_reason)reason)->status >= 500) {
+            length +=
+                (size_t)snprintf(by_reason + length, sizeof(by_reason) - length, "%s%s %" PRIu64,
+                                 length > 0 ? ", " : "", tg_reason_code((enum tg_reason)reason),
+                                 totals->refused[reason]);
+        }
+    }
+    line(out, "5xx", totals->status_5xx, by_reason);
+}
+
 static void text_rules(const struct rehearse_result *result, FILE *out)
 {
     const struct rehearse_findings *findings = &result->findings;
@@ -275,7 +291,7 @@ static void text_rules(const struct rehearse_result *result, FILE *out)
          "asked 1 s after the last unit was sold, not told so");
     line(out, "alarms", result->counts.alarms, "of the checker");
     line(out, "clean rounds", result->counts.rounds_clean, "of the proof");
-    line(out, "5xx", result->crowd->totals.status_5xx, "");
+    text_5xx(&result->crowd->totals, out);
 }
 
 static void text_times(const struct rehearse_result *result, FILE *out)
