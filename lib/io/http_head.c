@@ -5,6 +5,7 @@
 #include "lib/io/http_parts.h"
 #include "lib/pure/number.h"
 
+#include <endian.h>
 #include <llhttp.h>
 #include <string.h>
 #include <strings.h>
@@ -57,26 +58,35 @@ static enum tg_reason end_line(struct tg_http_scan *scan, const char *text, uint
     return scan->lines == 1 ? check_request_line(text + scan->line, length) : TG_REASON_NONE;
 }
 
-/* True when none of the next sixteen bytes is a control character or tab. */
-static bool all_plain(const char *text)
+enum { STRIDE = 16 };
+
+/* How many of the next sixteen bytes come before the first control character or tab. */
+static uint32_t plain_before(const char *text)
 {
-    typedef uint8_t sixteen __attribute__((vector_size(16)));
-    static const sixteen space = {32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32};
-    static const sixteen del = {127, 127, 127, 127, 127, 127, 127, 127,
-                                127, 127, 127, 127, 127, 127, 127, 127};
+    typedef uint8_t sixteen __attribute__((vector_size(STRIDE)));
     sixteen bytes;
-    uint64_t odd[2];
+    uint64_t odd[2]; /* 0xff for each that is not plain */
     memcpy(&bytes, text, sizeof(bytes));
-    bytes = (sixteen)((bytes < space) | (bytes == del));
+    bytes = (sixteen)((bytes < 0x20) | (bytes == 0x7f));
     memcpy(odd, &bytes, sizeof(odd));
-    return (odd[0] | odd[1]) == 0;
+    if (odd[0] != 0) {
+        return (uint32_t)__builtin_ctzll(le64toh(odd[0])) / 8;
+    }
+    return odd[1] != 0 ? 8 + (uint32_t)__builtin_ctzll(le64toh(odd[1])) / 8 : STRIDE;
 }
 
 /* Where the plain characters that begin at `at` end: the next control character, or `length`. */
 static uint32_t skip_plain(const char *text, uint32_t at, uint32_t length)
 {
-    while (length - at >= 16 && all_plain(text + at)) {
-        at += 16;
+    while (length - at >= STRIDE) {
+        const uint32_t plain = plain_before(text + at);
+        at += plain;
+        if (plain < STRIDE) {
+            if (text[at] != '\t') {
+                return at;
+            }
+            at++;
+        }
     }
     while (at < length && !is_control((unsigned char)text[at])) {
         at++;

@@ -49,15 +49,15 @@ int tg_integer_parse(const char *text, size_t length, int64_t min, int64_t max, 
 
 size_t tg_unsigned_format(uint64_t value, char *out_text)
 {
-    char digits[TG_UNSIGNED_DIGITS];
-    char *at = digits + sizeof(digits);
-    do {
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    const size_t count = (size_t)(digits + sizeof(digits) - at);
-    memcpy(out_text, at, count);
+    size_t count = 1;
+    for (uint64_t limit = 10; count < TG_UNSIGNED_DIGITS && value >= limit; limit *= 10) {
+        count++;
+    }
     out_text[count] = '\0';
+    for (size_t at = count; at > 0; at--) {
+        out_text[at - 1] = (char)('0' + value % 10);
+        value /= 10;
+    }
     return count;
 }
 
