@@ -14,6 +14,7 @@ import stack as stacks
 from stack import ROOT, Stack, StackError, down, read_pids
 
 RUN = os.path.join(ROOT, "run")
+ARRIVE_PER_S = 16000  # people two cores play and serve at once; measured, see tools/rehearse/README.md
 
 
 class Running:
@@ -77,13 +78,14 @@ def show_draw(stack, name):
 def arguments():
     parser = argparse.ArgumentParser(prog="tools/dev", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for command, buyers, units, arrive, hold, abandon in (("demo", 20000, 500, 10, 8, 20), ("rehearse", 200000, 10000, 10, 30, 10)):
+    for command, buyers, units, hold, abandon in (("demo", 20000, 500, 8, 20), ("rehearse", 200000, 10000, 30, 10)):
         one = commands.add_parser(command, prog=f"tools/dev {command}")
         one.add_argument("--buyers", type=int, default=buyers, help=f"virtual buyers (default {buyers})")
         one.add_argument("--units", type=int, default=units, help=f"units on sale (default {units})")
         one.add_argument("--hold-s", type=int, default=hold, help=f"seconds a buyer has to pay (default {hold})")
         one.add_argument("--grace-s", type=int, default=1, help="technical grace after it (default 1)")
-        one.add_argument("--arrive-s", type=int, default=arrive, help=f"seconds in which 80 %% arrive (default {arrive})")
+        one.add_argument("--arrive-s", type=int, help="seconds in which 80 %% arrive, the rest in twice that (default: 10, or one for every "
+                         f"{ARRIVE_PER_S} buyers, what two cores can do: 125 for 2000000; a run that is bounded by its own load is void)")
         one.add_argument("--opens-in-s", type=int, default=5, help="seconds until the opening (default 5)")
         one.add_argument("--abandon-percent", type=int, default=abandon, help=f"holders who never pay (default {abandon})")
         one.add_argument("--pace", type=int, default=1000, help="people let in per second (default 1000)")
@@ -94,6 +96,7 @@ def arguments():
         one.add_argument("--once", action="store_true", help="stop the stack afterwards")
         one.add_argument("--port", type=int, default=8080, help="the page's port if it is free (default 8080)")
     options = parser.parse_args()
+    options.arrive_s = max(10, options.buyers // ARRIVE_PER_S) if options.arrive_s is None else options.arrive_s
     for name, low, high in (("buyers", 1, 2000000), ("units", 1, 1000000), ("hold_s", 1, 3600), ("arrive_s", 1, 3600),
                             ("grace_s", 0, 3600), ("opens_in_s", 0, 3600), ("abandon_percent", 0, 100), ("pace", 1, 5000),
                             ("connections", 1, 19700), ("port", 1, 65535)):
