@@ -47,9 +47,12 @@ void rehearse_progress(const struct rehearse_crowd *crowd)
     fprintf(
         stderr,
         "%5" PRIu32 " %8" PRIu32 " %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64
-        " %7" PRIu64 " %5" PRIu64 " | %6" PRIu64 " %7" PRIu64 " %7" PRIu64 " %4" PRIu64 "\n",
+        " %7" PRIu64 " %5" PRIu64 " | %6" PRIu64 " %7" PRIu64 " %7" PRIu64 " %4" PRIu64 "%s\n",
         crowd->wheel.now * REHEARSE_TICK_MS / 1000, crowd->arrived,
         by_state[REHEARSE_WAITING] + by_state[REHEARSE_TICKETING], let_in, holding,
         by_state[REHEARSE_BOUGHT], by_state[REHEARSE_ABANDONED], by_state[REHEARSE_SOLD_OUT], other,
-        board->view.pace_milli / 1000, board->remaining, board->held, crowd->totals.status_5xx);
+        board->view.pace_milli / 1000, board->remaining, board->held, crowd->totals.status_5xx,
+        rehearse_strained(&crowd->strain, crowd->options->faults)
+            ? "  the load generator does not keep up: this run will be void"
+            : "");
 }
