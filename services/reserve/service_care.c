@@ -102,6 +102,9 @@ void reserve_care_pause(struct reserve_service *service, uint32_t index, const c
     const struct reserve_keys *keys = reserve_sale_keys(service, index);
     const struct tg_sale *sale = tg_sales_at(service->sales, index);
     struct reserve_sale *kept = &service->by_sale[index];
+    if (id != NULL && reserve_care_lifts(sale, id)) {
+        return; /* met again: an operator has resumed over it */
+    }
     if (id != NULL || name_doubt(kept, sale)) {
         tg_log(TG_LOG_ERROR, "gate.paused", TG_TEXT_FIELD("sale", sale->name),
                TG_TEXT_FIELD("pause", id != NULL ? id : kept->doubt),

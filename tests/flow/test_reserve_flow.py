@@ -220,6 +220,32 @@ def test_one_doubt_found_again_and_again_is_one_pause(own_shop):
     eventually(lambda: counters(shop, sale)["stock"] == 8, 20, "all given back")
 
 
+def test_a_conflict_that_was_resumed_over_does_not_close_the_gate_again(own_shop):
+    """The free map names a unit that is held: the ledger refuses and pauses. Once an operator has lifted that very pause, the hold
+    that is still there, recorded again every half second until its time is over, is no reason to close."""
+    shop = own_shop
+    sale = shop.sale(units=8)
+    shop.win(sale)
+    buyer, admission, key = admitted(shop, sale, 1)[0]
+    free = shop.gate_key(sale, "free:0")
+    shop.redis.setbit(free, 0, 1)
+    shop.redis.setbit(free, 5, 0)
+    assert buyer.reserve(sale, admission, key).status == 503
+    eventually(lambda: shop.state(sale) == "paused", 5, "the conflict pauses")
+    lift_all(shop, sale)
+
+    def refused():
+        return int(re.search(r'ledger_recorded_holds_total\{\w+="unit_conflict"\} (\d+)', shop.stack.admin("ledger", "/metrics")[1])[1])
+
+    def closed():
+        with open(f"{shop.stack.run}/log/reserve.log", encoding="utf-8") as lines:
+            return sum("gate.paused" in line for line in lines)
+    before, again = closed(), refused()
+    eventually(lambda: refused() >= again + 4, 10, "recorded again")
+    assert closed() == before and shop.gate(sale, "pauses") == {}
+    assert shop.win(sale)[3].status == 201
+
+
 def test_case_04b_out_of_memory_holds_nothing_and_obeys_everything(own_shop):
     sale = own_shop.sale(units=10)
     buyer, key, admission, won = own_shop.win(sale)
