@@ -9,7 +9,7 @@
 #define STREAM_NAME "TIDEGATE_EVENTS"
 #define STREAM_CREATE "$JS.API.STREAM.CREATE." STREAM_NAME
 
-enum { STREAM_MS = 5000, MESSAGE_ID_BYTES_MAX = 128, KIND_BYTES_MAX = 32 };
+enum { STREAM_MS = 5000, KIND_BYTES_MAX = 32 };
 enum { STREAM_NAME_IN_USE = 10058 };
 
 /* 7 days and 2 minutes in nanoseconds, 1 GiB. */
@@ -62,7 +62,7 @@ static bool message_id_valid(const char *text)
             return false;
         }
     }
-    return length >= 1 && length <= MESSAGE_ID_BYTES_MAX;
+    return length >= 1 && length <= TG_MAX_EVENT_ID_BYTES;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): what an event is made of */

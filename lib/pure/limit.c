@@ -38,6 +38,11 @@ static_assert(TG_MAX_ITEMS_PER_SALE <= 100 && TG_MAX_UNITS_PER_ITEM <= 1000000 &
               "digits counted for a hold record");
 static_assert(TG_MAX_BUYER_LIMIT <= TG_MAX_UNITS_PER_HOLD, "a buyer's whole limit fits one hold");
 
+/* "compensate." and a payment; a sale's own: name, generation, kind, control sequence */
+static_assert(11 + TG_MAX_PAYMENT_ID_BYTES <= TG_MAX_EVENT_ID_BYTES &&
+                  TG_MAX_SALE_NAME_BYTES + 19 + 8 + 19 + 3 <= TG_MAX_EVENT_ID_BYTES,
+              "the longest name of an event fits");
+
 /* Pages fit a bus message: an order or verdict is about 50 bytes, a lapsed hold or a snapshot row
  * carries user and units. */
 static_assert(TG_MAX_PAGE * 140 <= TG_MAX_BUS_BODY_BYTES, "a page fits a body");

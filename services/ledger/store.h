@@ -14,7 +14,6 @@ enum {
     LEDGER_EVENTS_PAGE = 256,
     LEDGER_KEY_BYTES = 40,      /* of a row of an incident */
     LEDGER_DETAIL_BYTES = 1024, /* a resume may have to be told 32 pauses */
-    LEDGER_MESSAGE_ID_BYTES = 192,
     LEDGER_COMMAND_BYTES = 8192,
     LEDGER_EVENT_KIND_BYTES = 16,
     LEDGER_CONFIGURATION_BYTES = 512
@@ -275,7 +274,7 @@ struct ledger_judgement {
 
 struct ledger_event {
     int64_t id;
-    char message_id[LEDGER_MESSAGE_ID_BYTES + 1];
+    char message_id[TG_MAX_EVENT_ID_BYTES + 1];
     char sale[TG_MAX_SALE_NAME_BYTES + 1];
     uint64_t generation;
     char kind[LEDGER_EVENT_KIND_BYTES + 1];

@@ -618,6 +618,17 @@ def test_events_reach_jetstream_once_each(book):
     assert stream(book) == stored + 601
 
 
+def test_a_payment_with_the_longest_name_is_given_back_too(book):
+    """Its event is named after it. One that nobody could send would stay at the head of all others."""
+    sale, stored = book.open_sale(), stream(book)
+    with contextlib.closing(book.client()) as client:
+        reservation = client.hold(sale, 1)
+        assert client.confirm(reservation, "pay-first")["reason"] == ""
+        assert client.confirm(reservation, "p" * 128)["reason"] == "already_paid"
+    eventually(lambda: book.sql("SELECT count(*) FROM tidegate.outbox WHERE published_at IS NULL") == [(0,)], 20, "all is published")
+    assert stream(book) == stored + 3
+
+
 def test_events_wait_for_the_bus(book):
     sale = book.open_sale()
     assert recorded(book.record(sale, 0), book.proto)
