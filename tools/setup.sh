@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+command -v apt-get >/dev/null || { echo "setup: this is no Debian: Debian 12 is what is built and tested on, a virtual machine or a container of it will do" >&2; exit 1; }
+
 wanted() { # the packages of the sections up to and including the one asked for
     awk -v upto="[$1]" '/^\[/ { if (last) exit; last = $0 == upto; next }
         !/^#|^$/' tools/packages.txt
