@@ -4,6 +4,7 @@
 # Packaged servers are not started and leave no cluster of their own behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/progress.sh
 
 command -v apt-get >/dev/null || { echo "setup: this is no Debian: Debian 12 is what is built and tested on, a virtual machine or a container of it will do" >&2; exit 1; }
 
@@ -28,7 +29,8 @@ if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null || { echo "setup: these packages are missing and this user cannot install them:" $need >&2; exit 1; }
     as_root=(sudo)
 fi
-echo "setup: installing $(echo "$need" | wc -l) packages" >&2
+doing="setup: installing $(echo "$need" | wc -l) packages"
+[ -t 2 ] || echo "$doing" >&2
 log=$(mktemp)
 policy=/usr/sbin/policy-rc.d
 had_policy=1
@@ -45,7 +47,8 @@ if [ "$had_policy" = 0 ]; then # forbid packages to start their services while w
 fi
 install() {
     # shellcheck disable=SC2086
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $need >"$log" 2>&1
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $need 2>&1 |
+        told_on_terminal "$doing" '^(Get:[0-9]+|Unpacking [^ ]+|Setting up [^ ]+)' >"$log"
 }
 "${as_root[@]}" apt-get update >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 install || { cat "$log" >&2; echo "setup: apt-get could not install the packages above" >&2; exit 1; }

@@ -423,7 +423,7 @@ and nothing has to be scrolled sideways. `script`: `/sale/{{sale}}`; `plain`: `/
 
 **Whole ways** walked there besides: one waits, is let in, holds by keyboard alone, pays and sees the order while another is told sold
 out; the place is kept; the status region speaks at milestones only; `Retry-After` is honoured; shared documents are asked for without
-cookies; the page without script leads the whole way to the turn; a challenge met by our worker, by ALTCHA's unmodified widget, by
+cookies; the page without script leads the whole way to the turn; signing in and paying lead to the shop, and giving back asks first; a challenge met by our worker, by ALTCHA's unmodified widget, by
 waiting, and checked against ALTCHA's own library; one visit stays under 30 kB compressed; what nginx says by itself when no edge
 answers (`deploy/gateways/nginx/away.html`) needs nothing besides itself.
 """
