@@ -102,7 +102,7 @@ struct shown {
     const char *state;
     const char *order; /* NULL: of no sale */
     char number[24], position[24], estimate[24], minutes[24], remaining[24], patience[24];
-    char updated[TG_RFC3339_BYTES], clock[9], automatic[24];
+    char updated[TG_RFC3339_BYTES], clock[9], opens[TG_RFC3339_BYTES], automatic[24];
 };
 
 static void format_standing(const struct edge_place *place, struct shown *out)
@@ -114,6 +114,17 @@ static void format_standing(const struct edge_place *place, struct shown *out)
     if (place->standing.known && place->standing.estimate_seconds < UINT64_MAX) {
         tg_unsigned_format(place->standing.estimate_seconds, out->estimate);
         tg_unsigned_format(place->standing.estimate_seconds / 60 + 1, out->minutes);
+    }
+}
+
+/* "2026-12-01 10:00", where people wait for it. */
+static void format_opening(const struct edge_request *request, struct shown *out)
+{
+    enum { MINUTE_BYTES = 16, DATE_BYTES = 10 };
+    if (strcmp(out->state, edge_state_name(EDGE_SCHEDULED)) == 0 &&
+        tg_wall_format(request->view.sale->opens_at, out->opens) == 0) {
+        out->opens[DATE_BYTES] = ' ';
+        out->opens[MINUTE_BYTES] = '\0';
     }
 }
 
@@ -192,6 +203,7 @@ static int render_wait(const struct edge_request *request, const struct shown *s
         {"remaining", shown->remaining},
         {"updated", shown->updated},
         {"clock", shown->clock},
+        {"opens", shown->opens},
         {"patience", shown->patience},
         {"auto", shown->automatic},
     };
@@ -213,6 +225,7 @@ static void answer_rendered(struct edge_request *request, const char *state,
     edge_write(&headers, PAGE_POLICY);
     write_refresh(request, &headers, &shown);
     format_numbers(request, &shown);
+    format_opening(request, &shown);
     if (place_or_null != NULL) {
         edge_place_cookie(request, place_or_null, &headers);
     } else if (strcmp(state, CHALLENGE) == 0) {

@@ -182,11 +182,11 @@ async function withoutScript(world) {
   await page.goto(`/sale/${sale}`);
   await page.waitForURL(`**/sale/${sale}/wait`);
   assert.equal(await page.getAttribute("html", "lang"), "fr");
-  const number = await page.textContent(".facts div:nth-child(4) dd");
+  const number = await page.textContent(".facts div:nth-child(5) dd");
   await page.click("text=العربية");
   await page.waitForURL("**/wait?lang=ar");
   assert.equal(await page.getAttribute("html", "dir"), "rtl");
-  assert.equal(await page.textContent(".facts div:nth-child(4) dd"), number, "the place is kept");
+  assert.equal(await page.textContent(".facts div:nth-child(5) dd"), number, "the place is kept");
   const [answer] = await Promise.all([page.waitForResponse("**/wait?lang=ar&auto=30"), page.click(".auto-on")]);
   assert.equal(answer.headers().refresh, "30");
   assert.ok(await page.isVisible(".auto-off"));

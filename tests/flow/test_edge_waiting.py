@@ -324,6 +324,14 @@ def test_wait_page_renders_the_place(peers):
     assert "turn" in peers.get("/sale/wait/wait", Cookie=cookie).text
 
 
+def test_wait_page_says_when_it_opens(peers):
+    peers.sale("soon", phase="SCHEDULED", opens_in_s=7200)
+    opens = time.strftime("%Y-%m-%d %H:%M", time.gmtime(peers.sales["soon"]["definition"].opens_at_ms / 1000))
+    assert f"<dt>Opens (UTC)</dt><dd>{opens}</dd>" in peers.get("/sale/soon/wait").text
+    peers.phase("soon", "OPEN")
+    assert "<dt>Opens (UTC)</dt><dd></dd>" in peers.get("/sale/soon/wait").text
+
+
 def test_jwks_names_the_pass_key(peers):
     answer = peers.get("/.well-known/jwks.json")
     assert answer.status == 200 and answer.headers["cache-control"].startswith("public")
