@@ -56,6 +56,8 @@ struct invariant_work {
     uint32_t gate_pause_count;
     struct tg_pause gate_pauses[INVARIANT_GATE_PAUSES_MAX]; /* by the last look of shard 0 */
     char cursor[24];                                        /* of the scan in progress */
+    uint32_t map_item;                                      /* whose free map is read next */
+    uint64_t free_tag;
     struct invariant_judgement judgement;
     char detail[768];
     char told[768]; /* the last alarm's detail that was logged */

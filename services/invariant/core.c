@@ -178,6 +178,9 @@ void invariant_advance(struct invariant_sale *sale, enum invariant_result result
         round->step = INVARIANT_RELEASED2;
         break;
     case INVARIANT_RELEASED2:
+        round->step = INVARIANT_FREE2;
+        break;
+    case INVARIANT_FREE2:
         round->step = INVARIANT_LOOK2;
         break;
     case INVARIANT_LOOK2:

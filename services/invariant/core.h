@@ -40,6 +40,7 @@ enum invariant_step {
     INVARIANT_HELD2,
     INVARIANT_SETTLED2,
     INVARIANT_RELEASED2,
+    INVARIANT_FREE2, /* the free maps of every item */
     INVARIANT_LOOK2,
     INVARIANT_JUDGE
 };

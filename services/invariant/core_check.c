@@ -116,6 +116,18 @@ uint64_t invariant_units_tag(uint64_t tag, uint32_t item, uint32_t unit)
     return tag + (x ^ (x >> 31));
 }
 
+uint64_t invariant_free_tag(uint64_t tag, uint32_t item, const uint8_t *map, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        for (uint32_t bit = 0; map[i] != 0 && bit < 8; bit++) {
+            if ((map[i] & (0x80u >> bit)) != 0) {
+                tag = invariant_units_tag(tag, item, (uint32_t)(i * 8) + bit);
+            }
+        }
+    }
+    return tag;
+}
+
 /* The entry of an id in a sorted array, NULL when absent; ids come in order, and `at` walks on. */
 static const struct invariant_entry *walk_to(const struct invariant_entry *entries, size_t count,
                                              size_t *at, const uint8_t id[INVARIANT_ID_BYTES])
@@ -431,11 +443,24 @@ static void check_verdicts(const struct invariant_facts *facts,
 
 /* ---- C1 again: a gate that stood still ---- */
 
+/* Every unit of the sale once. */
+static uint64_t all_units_tag(const struct invariant_ledger *ledger)
+{
+    uint64_t tag = 0;
+    for (uint32_t item = 0; item < ledger->item_count; item++) {
+        for (uint32_t unit = 0; unit < ledger->units[item]; unit++) {
+            tag = invariant_units_tag(tag, item, unit);
+        }
+    }
+    return tag;
+}
+
 /* Whatever takes, sells or gives back is logged. Where no log grew between the looks, R2 is not a
- * walk beside a moving gate but all there is of it, and the counters must say the same. */
+ * walk beside a moving gate but all there is of it: the counters must say the same, and every unit
+ * is free or somebody's. */
 static void check_still(const struct invariant_facts *facts, struct invariant_judgement *judgement)
 {
-    uint64_t held = 0, settled = 0;
+    uint64_t held = 0, settled = 0, units_tag = facts->free_tag;
     for (uint32_t i = 0; i < facts->shards; i++) {
         const struct invariant_look *look = &facts->look2[i];
         if (look->sequence != facts->look1[i].sequence) {
@@ -453,10 +478,13 @@ static void check_still(const struct invariant_facts *facts, struct invariant_ju
         }
         held -= entry->places & INVARIANT_HELD ? entry->unit_count : 0;
         settled -= entry->places & INVARIANT_SETTLED ? entry->unit_count : 0;
+        units_tag += entry->places & (INVARIANT_HELD | INVARIANT_SETTLED) ? entry->units_tag : 0;
     }
     if (held != 0 || settled != 0) {
         fail(judgement, INVARIANT_CHECK_C1, "held or settled is not what the holds add up to",
              NULL);
+    } else if (units_tag != all_units_tag(&facts->ledger)) {
+        fail(judgement, INVARIANT_CHECK_C1, "a unit is free and taken, or neither", NULL);
     }
 }
 

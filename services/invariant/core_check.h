@@ -164,6 +164,7 @@ struct invariant_facts {
     bool complete; /* R2 was read; false: the round stopped after an unarmed look1 */
     const struct invariant_entry *r1, *r2;
     size_t r1_count, r2_count;
+    uint64_t free_tag; /* of every unit that the free maps name, read in R2 */
     /* What the rows of buyers name, read between R1 and R2; sorted, not folded: two rows that name
      * one reservation are both judged. units_tag is 0. */
     const struct invariant_entry *claims;
@@ -194,6 +195,10 @@ size_t invariant_fold(struct invariant_entry *entries, size_t count);
 /* Adds a unit to a units_tag. Order-free; different sets of one size collide with probability
  * 2^-64. */
 uint64_t invariant_units_tag(uint64_t tag, uint32_t item, uint32_t unit);
+
+/* The same for every unit that a free map of this item names: one bit each, the first the highest
+ * of the first byte. */
+uint64_t invariant_free_tag(uint64_t tag, uint32_t item, const uint8_t *map, size_t length);
 
 /* The judgement of a round. Linear in the arrays, plus sorting the holdings twice. */
 void invariant_judge(struct invariant_facts *facts, struct invariant_judgement *out_judgement);

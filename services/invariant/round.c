@@ -169,6 +169,25 @@ static int add_page(struct invariant *invariant, struct invariant_work *work,
     return error;
 }
 
+/* One map after the other; there is none where no unit was ever free. */
+static struct outcome read_map(struct invariant *invariant, size_t index, const redisReply *reply)
+{
+    struct invariant_work *work = invariant->works[index];
+    if (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_NIL) {
+        return done(INVARIANT_UNREAD);
+    }
+    if (reply->type == REDIS_REPLY_STRING) {
+        work->free_tag = invariant_free_tag(work->free_tag, work->map_item,
+                                            (const uint8_t *)reply->str, (size_t)reply->len);
+    }
+    work->map_item++;
+    if (work->map_item < tg_sales_at(invariant->sales, index)->item_count) {
+        return AGAIN;
+    }
+    work->map_item = 0;
+    return done(INVARIANT_READ);
+}
+
 static int ask_gate(struct invariant *invariant, size_t index);
 
 /* A page of HSCAN or SSCAN into the round's first or second set, or the claims. The next one is
@@ -254,6 +273,9 @@ static struct outcome read_gate(struct invariant *invariant, size_t index, int s
     }
     if (step == INVARIANT_LOG) {
         return read_log(work, reply);
+    }
+    if (step == INVARIANT_FREE2) {
+        return read_map(invariant, index, reply);
     }
     return read_scan(invariant, index, place_of(step), reply);
 }
@@ -393,6 +415,9 @@ static int ask_gate(struct invariant *invariant, size_t index)
         return invariant_gate_log(&gate, work->core.logs[round->shard].sequence,
                                   INVARIANT_LOG_COUNT, &answer);
     }
+    if (round->step == INVARIANT_FREE2) {
+        return invariant_gate_map(&gate, work->map_item, &answer);
+    }
     return invariant_gate_scan(&gate, key_of(place_of(round->step)), work->cursor, &answer);
 }
 
@@ -460,6 +485,7 @@ static void judge(struct invariant_work *work)
                                     .r1_count = work->r1.count,
                                     .r2 = work->r2.at,
                                     .r2_count = work->r2.count,
+                                    .free_tag = work->free_tag,
                                     .claims = work->claims.at,
                                     .claim_count = work->claims.count,
                                     .ledger = work->ledger,
@@ -478,6 +504,8 @@ void invariant_proceed(struct invariant *invariant, size_t index)
         work->r1.count = 0;
         work->r2.count = 0;
         work->claims.count = 0;
+        work->map_item = 0;
+        work->free_tag = 0;
         memcpy(work->cursor, "0", 2);
     }
     if (round->step != INVARIANT_REST && round->step != INVARIANT_JUDGE) {

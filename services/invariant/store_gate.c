@@ -66,6 +66,17 @@ int invariant_gate_scan(const struct invariant_gate *gate, enum tg_gate_key key,
                          answer->token);
 }
 
+int invariant_gate_map(const struct invariant_gate *gate, uint32_t item,
+                       const struct invariant_answer *answer)
+{
+    char name[TG_GATE_KEY_BYTES];
+    const size_t name_length = name_of(gate, TG_GATE_KEY_FREE, item, name);
+    const char *const argv[] = {"GET", name};
+    const size_t lengths[] = {3, name_length};
+    return tg_kv_command(gate->kv, 2, argv, lengths, answer->on_reply, answer->context,
+                         answer->token);
+}
+
 int invariant_gate_log(const struct invariant_gate *gate, uint64_t after, uint32_t count,
                        const struct invariant_answer *answer)
 {

@@ -32,6 +32,9 @@ TG_MUST_CHECK int invariant_gate_look(const struct invariant_gate *gate, uint32_
  */
 TG_MUST_CHECK int invariant_gate_scan(const struct invariant_gate *gate, enum tg_gate_key key,
                                       const char *cursor, const struct invariant_answer *answer);
+/* The free map of an item, whole: 125 kB at a million units. */
+TG_MUST_CHECK int invariant_gate_map(const struct invariant_gate *gate, uint32_t item,
+                                     const struct invariant_answer *answer);
 /* Entries of the log after a sequence, oldest first, at most `count`. */
 TG_MUST_CHECK int invariant_gate_log(const struct invariant_gate *gate, uint64_t after,
                                      uint32_t count, const struct invariant_answer *answer);

@@ -202,6 +202,7 @@ struct checker {
     size_t row_count;
     struct invariant_holding holdings[IDS];
     size_t holding_count;
+    uint64_t free_tag;
     struct invariant_judgement judgement;
     uint32_t naive_differs;
 };
@@ -390,6 +391,12 @@ static enum invariant_result perform(struct world *w, struct checker *c)
     case INVARIANT_RELEASED2:
         scan(w, backwards ? INVARIANT_HELD : INVARIANT_RELEASED, c->r2, &c->r2_count);
         break;
+    case INVARIANT_FREE2:
+        c->free_tag = 0;
+        for (uint32_t unit = 0; unit < UNITS; unit++) {
+            c->free_tag = w->taken[unit] ? c->free_tag : invariant_units_tag(c->free_tag, 0, unit);
+        }
+        break;
     case INVARIANT_LOOK2:
         if (c->mutant == LEDGER_LAST) {
             read_ledger(w, c);
@@ -428,6 +435,7 @@ static enum invariant_outcome run_round(struct world *w, struct checker *c)
                                     .r2 = c->r2,
                                     .r1_count = invariant_fold(c->r1, c->r1_count),
                                     .r2_count = invariant_fold(c->r2, c->r2_count),
+                                    .free_tag = c->free_tag,
                                     .ledger = {.epoch = 1,
                                                .generation = 1,
                                                .armed = true,

@@ -318,6 +318,25 @@ static bool counters_moved(void)
     return add_to("settled:0", -1) && add_to("held:0", 1);
 }
 
+static bool exchange_bits(uint8_t item)
+{
+    struct redis_key *map = key_of(RESERVE_PLAIN_KEYS + item);
+    for (uint32_t unit = 0; map != NULL && unit + 1 < sim.ledger.units[item]; unit++) {
+        if (redis_bit(map, unit) != redis_bit(map, unit + 1)) {
+            map->bitmap[unit / 8] ^= (uint8_t)(1u << (7 - unit % 8));
+            map->bitmap[(unit + 1) / 8] ^= (uint8_t)(1u << (7 - (unit + 1) % 8));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As many units free as before, and one of them is sold. */
+static bool free_units_exchanged(void)
+{
+    return exchange_bits(0) || (sim.ledger.item_count > 1 && exchange_bits(1));
+}
+
 /* The state of a while ago, under the same process. */
 static bool snapshot_restored(void)
 {
@@ -338,17 +357,27 @@ bool fault_corrupt(void)
     static const struct {
         const char *name;
         bool (*apply)(void);
-    } corruptions[] = {
-        {"rogue increment", rogue_incr},       {"rogue decrement", rogue_decr},
-        {"taken unit freed", free_taken_unit}, {"deleted hold", delete_hold},
-        {"deleted sale", delete_sale},         {"deleted release", delete_release},
-        {"forged release", forged_release},    {"settled moved to released", forged_return},
-        {"forged settlement", forged_settle},  {"ledger row deleted", row_deleted},
-        {"ledger row revived", row_unexpired}, {"second owner of a unit", second_owner},
-        {"unit edited", unit_edited},          {"user edited", user_edited},
-        {"epoch edited", epoch_edited},        {"wrong type", wrong_type},
-        {"buyer edited", buyer_edited},        {"sale undone", sale_undone},
-        {"counters moved", counters_moved},    {"snapshot restored", snapshot_restored}};
+    } corruptions[] = {{"rogue increment", rogue_incr},
+                       {"rogue decrement", rogue_decr},
+                       {"taken unit freed", free_taken_unit},
+                       {"deleted hold", delete_hold},
+                       {"deleted sale", delete_sale},
+                       {"deleted release", delete_release},
+                       {"forged release", forged_release},
+                       {"settled moved to released", forged_return},
+                       {"forged settlement", forged_settle},
+                       {"ledger row deleted", row_deleted},
+                       {"ledger row revived", row_unexpired},
+                       {"second owner of a unit", second_owner},
+                       {"unit edited", unit_edited},
+                       {"user edited", user_edited},
+                       {"epoch edited", epoch_edited},
+                       {"wrong type", wrong_type},
+                       {"buyer edited", buyer_edited},
+                       {"sale undone", sale_undone},
+                       {"counters moved", counters_moved},
+                       {"free units exchanged", free_units_exchanged},
+                       {"snapshot restored", snapshot_restored}};
     enum { COUNT = sizeof corruptions / sizeof corruptions[0] };
     const uint32_t first = sim_below(&sim.fault_chance[FAULT_CORRUPT], COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {

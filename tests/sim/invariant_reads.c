@@ -235,6 +235,20 @@ static int read_scan(int gate, struct invariant_node *checker)
     return checker->cursor == 0 ? INVARIANT_READ : MORE;
 }
 
+static enum invariant_result read_maps(int gate, struct invariant_node *checker)
+{
+    checker->free_tag = 0;
+    for (uint32_t item = 0; item < checker->view.item_count; item++) {
+        const struct redis_key *map =
+            key_of(gate, checker->core.round.epoch, RESERVE_PLAIN_KEYS + (int)item);
+        if (map != NULL) {
+            checker->free_tag =
+                invariant_free_tag(checker->free_tag, item, map->bitmap, map->bitmap_length);
+        }
+    }
+    return INVARIANT_READ;
+}
+
 static int read_gate(uint8_t node, struct invariant_node *checker)
 {
     const struct sim_connection *connection = &sim.nodes[node].connection;
@@ -252,6 +266,9 @@ static int read_gate(uint8_t node, struct invariant_node *checker)
     }
     if (step == INVARIANT_LOOK1 || step == INVARIANT_LOOK2) {
         return read_look(connection->gate, checker);
+    }
+    if (step == INVARIANT_FREE2) {
+        return read_maps(connection->gate, checker);
     }
     return step == INVARIANT_LOG ? read_log(connection->gate, checker)
                                  : read_scan(connection->gate, checker);
@@ -420,6 +437,7 @@ void invariant_read_judge(struct invariant_node *checker, struct invariant_judge
                                     .r1_count = checker->r1_count,
                                     .r2 = checker->r2,
                                     .r2_count = checker->r2_count,
+                                    .free_tag = checker->free_tag,
                                     .claims = checker->claims,
                                     .claim_count = checker->claim_count,
                                     .ledger = checker->ledger,

@@ -247,6 +247,7 @@ struct invariant_node {
     sim_pause pause;
     uint16_t pause_command;
     uint64_t naive_live; /* what a naive sum would have counted */
+    uint64_t free_tag;
     size_t r1_count, r2_count, claim_count, row_count, holding_count;
     struct invariant_entry r1[SIM_ENTRIES], r2[SIM_ENTRIES], claims[SIM_ENTRIES];
     struct invariant_row rows[SIM_IDS * 2];

@@ -130,6 +130,11 @@ static int right_sale(void **state)
         .row_count = 3,
         .holdings = t.holdings,
         .holding_count = 2};
+    for (uint32_t unit = 0; unit < UNITS; unit++) {
+        const bool taken = unit == 1 || unit == 2 || unit == 4;
+        t.facts.free_tag =
+            taken ? t.facts.free_tag : invariant_units_tag(t.facts.free_tag, 0, unit);
+    }
     return 0;
 }
 
@@ -193,6 +198,17 @@ static void a_hold_that_is_gone_without_a_trace_is_found_while_nothing_moves(voi
     t.facts.r1_count = t.facts.r2_count = 3; /* number 4, which nobody has recorded */
     unclaim(4);
     assert_alarm(INVARIANT_CHECK_C1);
+}
+
+static void an_exchanged_free_unit_is_found_while_nothing_moves(void **state)
+{
+    static const uint8_t map[] = {0x97, 0xc0}, other[] = {0xd3, 0xc0}; /* 1 is held; 5 is free */
+    t.look2[0].sequence = t.look1[0].sequence;
+    assert_int_equal(invariant_free_tag(0, 0, map, sizeof map), t.facts.free_tag);
+    t.facts.free_tag = invariant_free_tag(0, 0, other, sizeof other);
+    assert_alarm(INVARIANT_CHECK_C1);
+    t.look2[0].sequence++;
+    assert_int_equal(judge(), INVARIANT_CLEAN); /* units came and went, for all we know */
 }
 
 static void a_sale_without_any_reservation_is_clean(void **state)
@@ -622,6 +638,7 @@ int main(void)
                                right_sale),
         cmocka_unit_test_setup(a_hold_that_is_gone_without_a_trace_is_found_while_nothing_moves,
                                right_sale),
+        cmocka_unit_test_setup(an_exchanged_free_unit_is_found_while_nothing_moves, right_sale),
         cmocka_unit_test_setup(a_sale_without_any_reservation_is_clean, right_sale),
         cmocka_unit_test_setup(an_obeyed_refund_between_the_reads_is_clean, right_sale),
         cmocka_unit_test_setup(one_scan_sees_a_moving_reservation_twice, right_sale),
