@@ -337,3 +337,5 @@ def test_without_a_ledger_the_outcome_is_unknown(own_shop):
     assert all(ack["effect"] == "honoured" for ack in report["acks"])
     done = shop.stack.ctl("sale", "resume", name, check=False)
     assert done.returncode == 69 and "ledger" in done.stderr
+    done = shop.stack.ctl("sale", "pause", name, "--wait", "1s", check=False)
+    assert done.returncode == 69 and "it is honoured, no unit is given out" in done.stdout

@@ -47,14 +47,29 @@ static void report_document(const struct ctl_options *options, const struct ctl_
     ctl_print_document(options->format, report);
 }
 
+/* A pause holds without a ledger: every daemon obeys it on receipt. */
+static bool is_held_back(const struct ctl_control *control)
+{
+    bool honoured = false;
+    for (size_t i = 0; i < control->ack_count; i++) {
+        const struct ctl_ack *ack = &control->acks[i];
+        honoured |= strcmp(ack->daemon, "reserve") == 0 && strcmp(ack->effect, "honoured") == 0;
+    }
+    return honoured && !control->wish->plan &&
+           control->wish->kind == TIDEGATE__V1__COMMAND_KIND__COMMAND_KIND_PAUSE;
+}
+
 static void report_verdict(const struct ctl_options *options, const struct ctl_control *control)
 {
     char detail[256] = "";
     const char *plain = ctl_colour(options, CTL_PLAIN);
     if (control->judgement == NULL) {
-        (void)printf(
-            "%s %s: %snot judged%s: the outcome is unknown, the same command may be given again\n",
-            control->wish->verb, control->wish->sale, ctl_colour(options, CTL_YELLOW), plain);
+        (void)printf("%s %s: %snot judged%s: %s\n", control->wish->verb, control->wish->sale,
+                     ctl_colour(options, CTL_YELLOW), plain,
+                     is_held_back(control)
+                         ? "it is honoured, no unit is given out; but no ledger has written it "
+                           "down: give it again until one has"
+                         : "the outcome is unknown, the same command may be given again");
         return;
     }
     ctl_printable(control->judgement->detail, strlen(control->judgement->detail), detail,

@@ -75,16 +75,16 @@ static enum ctl_exit show_all(const struct ctl_options *options, struct ctl_sess
     char after[TG_MAX_SALE_NAME_BYTES + 1] = "";
     json_t *list = json_array();
     bool end = false;
-    if (options->format == CTL_TABLE) {
-        (void)printf("%-24s %-10s %10s %6s %6s  %s\n", "SALE", "STATE", "GENERATION", "EPOCH",
-                     "ARMED", "OPENS AT");
-    }
     for (unsigned page = 0; !end && page < TG_MAX_SALES; page++) {
         Tidegate__V1__SalesReply *reply = NULL;
         enum ctl_exit code = ctl_session_sales(session, NULL, after, &reply);
         if (code != CTL_DONE) {
             json_decref(list);
             return code;
+        }
+        if (page == 0 && options->format == CTL_TABLE) {
+            (void)printf("%-24s %-10s %10s %6s %6s  %s\n", "SALE", "STATE", "GENERATION", "EPOCH",
+                         "ARMED", "OPENS AT");
         }
         print_rows(options, reply, list);
         end = reply->end || reply->n_states == 0;
