@@ -41,7 +41,7 @@ def test_the_sale_day_is_run_as_it_is_written(own_shop):
     assert len(blocks("operations/sale-day.md", "sh")) > 10
     done = follow(own_shop, "operations/sale-day.md")
     for said in ("apply summer: done", "ready (1 edges)", '"orderId":"ord_', "verdict", "pause summer: done", "price label is wrong",
-                 "resume summer: done", "pace summer: done", "ms more", "rebuild summer: done", "reservation.confirmed", "close summer: done"):
+                 "resume summer: done", "pace summer: done: pace 20/s", "pace summer: done: back to the law", "ms more", "rebuild summer: done", "reservation.confirmed", "close summer: done"):
         assert said in done.stdout + done.stderr, f"{said}: not in\n{done.stdout}{done.stderr}"
     assert own_shop.state("summer") == "closed"
     own_shop.referee("summer")

@@ -152,7 +152,7 @@ BEGIN
     IF NOT p_plan THEN
         UPDATE tidegate.sales s SET pace_milli = p_pace, control_seq = s.control_seq + 1 WHERE s.sale = p_sale.sale;
     END IF;
-    RETURN tidegate.judged('', CASE v_wanted WHEN 0 THEN 'back to the law' ELSE format('pace %s/s', (v_wanted / 1000.0)::float8) END);
+    RETURN tidegate.judged('', CASE p_pace WHEN 0 THEN 'back to the law' ELSE format('pace %s/s', (v_wanted / 1000.0)::float8) END);
 END $$;
 
 -- More time for whoever may still pay: when payments are slow, nobody who pays loses a unit to the clock. Each pending
