@@ -74,7 +74,7 @@ static const char *on_command(void *context, struct tg_sale *sale,
 }
 
 int tg_brains_start(struct tg_brains *brains, struct tg_app *app, const struct tg_brain_spec *spec,
-                    const struct tg_brain_subject *subjects, size_t count)
+                    const struct tg_bus_subject *subjects, size_t count)
 {
     const struct tg_sales_spec sales = {.keys_folder = spec->keys_folder,
                                         .on_change = on_change,
@@ -84,9 +84,8 @@ int tg_brains_start(struct tg_brains *brains, struct tg_app *app, const struct t
     brains->spec = *spec;
     tg_term_begin(&brains->term, tg_app_instance(app), tg_now_mono(), random_jitter());
     int error = tg_sales_open(app, &sales, &brains->sales);
-    for (size_t i = 0; i < count && error == 0; i++) {
-        error =
-            tg_bus_serve(tg_app_bus(app), subjects[i].message, subjects[i].handler, spec->context);
+    if (error == 0) {
+        error = tg_bus_serve_all(tg_app_bus(app), subjects, count, spec->context);
     }
     return error != 0 ? error : tg_app_every(app, TICK_MS, on_tick, brains);
 }

@@ -43,16 +43,11 @@ struct tg_brains {
     size_t begun;
 };
 
-struct tg_brain_subject {
-    enum tg_message message;
-    tg_bus_handler *handler;
-};
-
 /* Opens the sales, serves the subjects (each handler gets the spec's context), starts to tick. 0 or
  * a negative error. `brains` is zeroed and stays where it is. */
 TG_MUST_CHECK int tg_brains_start(struct tg_brains *brains, struct tg_app *app,
                                   const struct tg_brain_spec *spec,
-                                  const struct tg_brain_subject *subjects, size_t count);
+                                  const struct tg_bus_subject *subjects, size_t count);
 /* As tg_app_spec's ready: connected, and the sales are known. */
 bool tg_brains_ready(const struct tg_brains *brains, const char **out_why);
 void tg_brains_stop(struct tg_brains *brains);

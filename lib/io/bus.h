@@ -73,6 +73,14 @@ typedef void tg_bus_handler(void *context, struct tg_bus_incoming *take_incoming
 TG_MUST_CHECK int tg_bus_serve(struct tg_bus *bus, enum tg_message message, tg_bus_handler *handler,
                                void *context);
 
+/* The same for each of a table. The first error ends it. */
+struct tg_bus_subject {
+    enum tg_message message;
+    tg_bus_handler *handler;
+};
+TG_MUST_CHECK int tg_bus_serve_all(struct tg_bus *bus, const struct tg_bus_subject *subjects,
+                                   size_t count, void *context);
+
 const ProtobufCMessage *
 tg_bus_body(const struct tg_bus_incoming *incoming); /* of the row's request type */
 const char *tg_bus_sale(

@@ -25,6 +25,16 @@ int tg_bus_serve(struct tg_bus *bus, enum tg_message message, tg_bus_handler *ha
     return bus_subscribe(bus, &wanted, NULL);
 }
 
+int tg_bus_serve_all(struct tg_bus *bus, const struct tg_bus_subject *subjects, size_t count,
+                     void *context)
+{
+    int error = 0;
+    for (size_t i = 0; i < count && error == 0; i++) {
+        error = tg_bus_serve(bus, subjects[i].message, subjects[i].handler, context);
+    }
+    return error;
+}
+
 /* The token of the subject where the row has its %s. */
 static bool read_sale(const struct bus_row *row, const char *subject,
                       char out_sale[TG_MAX_SALE_NAME_BYTES + 1])

@@ -69,6 +69,9 @@ void tg_command_free(struct tg_signed_command *signed_command);
 /* 26 random characters. */
 void tg_command_new_id(char out_id[TG_BASE32_ID_LENGTH + 1]);
 
+/* A phase as messages tell it. */
+Tidegate__V1__SalePhase tg_phase_told(enum tg_phase phase);
+
 /* SaleDefinition <-> struct tg_sale (definition part). 0 or TG_ERR_RANGE with a sentence naming
  * field and bounds. */
 TG_MUST_CHECK int tg_definition_check(const Tidegate__V1__SaleDefinition *definition,

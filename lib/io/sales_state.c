@@ -27,6 +27,25 @@ static enum tg_phase phase_of(Tidegate__V1__SalePhase phase)
     return TG_PHASE_UNKNOWN;
 }
 
+Tidegate__V1__SalePhase tg_phase_told(enum tg_phase phase)
+{
+    switch (phase) {
+    case TG_PHASE_UNKNOWN:
+        break;
+    case TG_PHASE_SCHEDULED:
+        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_SCHEDULED;
+    case TG_PHASE_OPEN:
+        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_OPEN;
+    case TG_PHASE_PAUSED:
+        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_PAUSED;
+    case TG_PHASE_SOLD_OUT:
+        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_SOLD_OUT;
+    case TG_PHASE_CLOSED:
+        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_CLOSED;
+    }
+    return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_UNSPECIFIED;
+}
+
 static bool pause_id_valid(const char *id)
 {
     uint8_t bytes[16];

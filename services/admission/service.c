@@ -272,7 +272,7 @@ static int read_keys(void *context)
 int admission_service_start(struct tg_app *app, void *context)
 {
     struct admission_service *service = context;
-    static const struct tg_brain_subject subjects[] = {
+    static const struct tg_bus_subject subjects[] = {
         {TG_MESSAGE_ADMISSION_PASS, on_ask},      {TG_MESSAGE_ADMISSION_PACE, on_pace},
         {TG_MESSAGE_QUEUE_BOARD, on_board},       {TG_MESSAGE_GATE_STOCK, on_stock},
         {TG_MESSAGE_LOAD_EDGE, on_load_edge},     {TG_MESSAGE_LOAD_RESERVE, on_load_reserve},

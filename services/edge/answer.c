@@ -40,6 +40,31 @@ void edge_answer(struct edge_request *request, const struct edge_reply *reply)
     send_reply(request, reply, text);
 }
 
+void edge_answer_json(struct edge_request *request, const char *headers, struct edge_writer *body)
+{
+    if (!edge_write_end(body)) {
+        edge_unknown(request);
+        return;
+    }
+    const struct edge_reply reply = {.status = 200,
+                                     .content_type = EDGE_JSON,
+                                     .headers = headers,
+                                     .body = body->text,
+                                     .length = body->length};
+    edge_answer(request, &reply);
+}
+
+void edge_answer_state(struct edge_request *request, const char *state)
+{
+    char text[64];
+    struct edge_writer body;
+    edge_write_begin(&body, text, sizeof(text));
+    edge_write(&body, "{\"state\":\"");
+    edge_write(&body, state);
+    edge_write(&body, "\"}");
+    edge_answer_json(request, NULL, &body);
+}
+
 void edge_answer_public(struct edge_request *request, const struct edge_reply *reply)
 {
     send_reply(request, reply, reply->headers);

@@ -22,6 +22,11 @@ struct edge_reply {
 
 /* Answers with what is nobody else's business: no-store, CORS by the allow-list. */
 void edge_answer(struct edge_request *request, const struct edge_reply *reply);
+/* The same with 200 and the JSON that was written; where it does not fit the outcome is unknown.
+ * headers as of an edge_reply. */
+void edge_answer_json(struct edge_request *request, const char *headers, struct edge_writer *body);
+/* {"state":"..."}: there is nothing else to tell, and no error. */
+void edge_answer_state(struct edge_request *request, const char *state);
 /* Answers with a shared document: `headers` say how it is cached; readable from any origin. */
 void edge_answer_public(struct edge_request *request, const struct edge_reply *reply);
 /* A refusal. detail and members as in tg_http_problem, NULL and "" = none. retry_after_ms 0: none,

@@ -77,10 +77,7 @@ static void answer_challenge(struct edge_request *request, const struct tg_chall
     struct edge_writer writer;
     edge_write_begin(&writer, text, sizeof(text));
     write_challenge(request, scope, &writer);
-    edge_write_end(&writer);
-    const struct edge_reply reply = {
-        .status = 200, .content_type = EDGE_JSON, .body = text, .length = writer.length};
-    edge_answer(request, &reply);
+    edge_answer_json(request, NULL, &writer);
 }
 
 static enum tg_reason ticket_allowed(const struct edge_request *request,

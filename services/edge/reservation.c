@@ -39,17 +39,7 @@ static void answer_record(struct edge_request *request, const struct edge_record
     write_id(&body, "orderId", record->order);
     write_id(&body, "paymentId", record->payment);
     edge_write(&body, "}");
-    if (!edge_write_end(&body)) {
-        edge_unknown(request);
-        return;
-    }
-    const struct edge_reply reply = {.status = 200,
-                                     .content_type = EDGE_JSON,
-                                     .headers =
-                                         record->replayed ? "Idempotent-Replayed: true\r\n" : NULL,
-                                     .body = text,
-                                     .length = body.length};
-    edge_answer(request, &reply);
+    edge_answer_json(request, record->replayed ? "Idempotent-Replayed: true\r\n" : NULL, &body);
 }
 
 static void on_record_reply(void *context, uint64_t token, int status,
@@ -116,16 +106,22 @@ static void extend(struct edge_request *request, const struct edge_caller *calle
     ask_ledger(request, TG_MESSAGE_LEDGER_EXTEND, &message.base);
 }
 
+/* The shop by its credential, or the buyer. */
+static void name_caller(struct edge_caller *caller, char **out_credential,
+                        ProtobufCBinaryData *out_user)
+{
+    if (caller->kind == EDGE_CALLER_SERVICE) {
+        *out_credential = (char *)caller->credential;
+    } else {
+        *out_user = (ProtobufCBinaryData){.len = caller->user.length, .data = caller->user.bytes};
+    }
+}
+
 static void cancel(struct edge_request *request, struct edge_caller *caller)
 {
     Tidegate__V1__CancelRequest message = TIDEGATE__V1__CANCEL_REQUEST__INIT;
     message.reservation_id = request->target.reservation;
-    if (caller->kind == EDGE_CALLER_SERVICE) {
-        message.service_credential = (char *)caller->credential;
-    } else {
-        message.user =
-            (ProtobufCBinaryData){.len = caller->user.length, .data = caller->user.bytes};
-    }
+    name_caller(caller, &message.service_credential, &message.user);
     ask_ledger(request, TG_MESSAGE_LEDGER_CANCEL, &message.base);
 }
 
@@ -133,12 +129,7 @@ static void read_record(struct edge_request *request, struct edge_caller *caller
 {
     Tidegate__V1__ReadRequest message = TIDEGATE__V1__READ_REQUEST__INIT;
     message.reservation_id = request->target.reservation;
-    if (caller->kind == EDGE_CALLER_SERVICE) {
-        message.service_credential = (char *)caller->credential;
-    } else {
-        message.user =
-            (ProtobufCBinaryData){.len = caller->user.length, .data = caller->user.bytes};
-    }
+    name_caller(caller, &message.service_credential, &message.user);
     ask_ledger(request, TG_MESSAGE_LEDGER_READ, &message.base);
 }
 

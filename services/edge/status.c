@@ -11,28 +11,6 @@
 
 enum { BODY_BYTES = TG_MAX_PASS_BYTES + 128 };
 
-static void answer_json(struct edge_request *request, struct edge_writer *body)
-{
-    if (!edge_write_end(body)) {
-        edge_unknown(request);
-        return;
-    }
-    const struct edge_reply reply = {
-        .status = 200, .content_type = EDGE_JSON, .body = body->text, .length = body->length};
-    edge_answer(request, &reply);
-}
-
-static void answer_state(struct edge_request *request, const char *state)
-{
-    char text[64];
-    struct edge_writer body;
-    edge_write_begin(&body, text, sizeof(text));
-    edge_write(&body, "{\"state\":\"");
-    edge_write(&body, state);
-    edge_write(&body, "\"}");
-    answer_json(request, &body);
-}
-
 static void answer_standing(struct edge_request *request, const struct edge_standing *standing)
 {
     char text[256];
@@ -41,7 +19,7 @@ static void answer_standing(struct edge_request *request, const struct edge_stan
     edge_write(&body, "{");
     edge_write_standing(request, standing, &body);
     edge_write(&body, "}");
-    answer_json(request, &body);
+    edge_answer_json(request, NULL, &body);
 }
 
 static void answer_admitted(struct edge_request *request, const struct edge_admitted *admitted)
@@ -55,7 +33,7 @@ static void answer_admitted(struct edge_request *request, const struct edge_admi
     edge_write(&body, "\",\"expiresIn\":");
     edge_write_number(&body, left_ms > 0 ? (uint64_t)left_ms / 1000 : 0);
     edge_write(&body, "}");
-    answer_json(request, &body);
+    edge_answer_json(request, NULL, &body);
 }
 
 /* Admission's word. What it says of the sale is told as a state; what it says of the caller, as a
@@ -81,7 +59,7 @@ static void answer_judged(struct edge_request *request, const struct edge_admitt
     }
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         if (states[i].reason == admitted->reason) {
-            answer_state(request, states[i].state);
+            edge_answer_state(request, states[i].state);
             return;
         }
     }
@@ -101,7 +79,7 @@ static bool read_place(struct edge_request *request, struct edge_place *out_plac
         reason = edge_open_ticket(request, &shown, &out_place->ticket);
     }
     if (reason == TG_REASON_RESTART) {
-        answer_state(request, "restart");
+        edge_answer_state(request, "restart");
         return false;
     }
     if (reason != TG_REASON_NONE) {
@@ -195,7 +173,7 @@ void edge_status(struct edge_request *request)
         break;
     }
     if (state == EDGE_CLOSED || state == EDGE_SOLD_OUT) {
-        answer_state(request, edge_state_name(state));
+        edge_answer_state(request, edge_state_name(state));
     } else {
         answer_standing(request, &place.standing);
     }

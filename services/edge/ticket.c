@@ -30,31 +30,11 @@ static void answer_place(struct edge_request *request, const struct edge_place *
     edge_write(&writer, "}");
     edge_write_begin(&headers, lines, sizeof(lines));
     edge_place_cookie(request, place, &headers);
-    if (!edge_write_end(&writer) || !edge_write_end(&headers)) {
+    if (!edge_write_end(&headers)) {
         edge_unknown(request);
         return;
     }
-    const struct edge_reply reply = {.status = 200,
-                                     .content_type = EDGE_JSON,
-                                     .headers = lines,
-                                     .body = body,
-                                     .length = writer.length};
-    edge_answer(request, &reply);
-}
-
-/* There is no place to give: that is a state, and no error. */
-static void answer_state(struct edge_request *request)
-{
-    char body[64];
-    struct edge_writer writer;
-    edge_write_begin(&writer, body, sizeof(body));
-    edge_write(&writer, "{\"state\":\"");
-    edge_write(&writer, edge_state_name(edge_state(&request->view, request->now)));
-    edge_write(&writer, "\"}");
-    edge_write_end(&writer);
-    const struct edge_reply reply = {
-        .status = 200, .content_type = EDGE_JSON, .body = body, .length = writer.length};
-    edge_answer(request, &reply);
+    edge_answer_json(request, lines, &writer);
 }
 
 void edge_ticket(struct edge_request *request)
@@ -67,7 +47,7 @@ void edge_ticket(struct edge_request *request)
     if (reason == TG_REASON_NONE) {
         answer_place(request, &place);
     } else if (reason == TG_REASON_SOLD_OUT || reason == TG_REASON_SALE_CLOSED) {
-        answer_state(request);
+        edge_answer_state(request, edge_state_name(edge_state(&request->view, request->now)));
     } else if (reason == TG_REASON_TRY_AGAIN && edge_park(request)) {
         return; /* handled again when an index is in hand */
     } else if (reason == TG_REASON_TRY_AGAIN) {

@@ -102,32 +102,23 @@ void ledger_tell_load(void *context)
 
 static int serve_all(struct ledger *ledger)
 {
-    static const struct {
-        enum tg_message message;
-        tg_bus_handler *handler;
-    } served[] = {{TG_MESSAGE_LEDGER_RECORD, ledger_on_record},
-                  {TG_MESSAGE_LEDGER_EXPIRE, ledger_on_expire},
-                  {TG_MESSAGE_LEDGER_OBEYED, ledger_on_obeyed},
-                  {TG_MESSAGE_LEDGER_DUE, ledger_on_due},
-                  {TG_MESSAGE_LEDGER_SNAPSHOT, ledger_on_snapshot},
-                  {TG_MESSAGE_LEDGER_INCIDENT, ledger_on_incident},
-                  {TG_MESSAGE_LEDGER_AUDIT, ledger_on_audit},
-                  {TG_MESSAGE_LEDGER_DRAW, ledger_on_draw},
-                  {TG_MESSAGE_LEDGER_ARMED, ledger_on_armed},
-                  {TG_MESSAGE_LEDGER_APPEND, ledger_on_append},
-                  {TG_MESSAGE_LEDGER_READ, ledger_on_read},
-                  {TG_MESSAGE_LEDGER_CONFIRM, ledger_on_confirm},
-                  {TG_MESSAGE_LEDGER_EXTEND, ledger_on_extend},
-                  {TG_MESSAGE_LEDGER_CANCEL, ledger_on_cancel},
-                  {TG_MESSAGE_LEDGER_SALES, ledger_on_sales}};
-    for (size_t i = 0; i < sizeof served / sizeof served[0]; i++) {
-        const int error =
-            tg_bus_serve(tg_app_bus(ledger->app), served[i].message, served[i].handler, ledger);
-        if (error != 0) {
-            return error;
-        }
-    }
-    return 0;
+    static const struct tg_bus_subject served[] = {{TG_MESSAGE_LEDGER_RECORD, ledger_on_record},
+                                                   {TG_MESSAGE_LEDGER_EXPIRE, ledger_on_expire},
+                                                   {TG_MESSAGE_LEDGER_OBEYED, ledger_on_obeyed},
+                                                   {TG_MESSAGE_LEDGER_DUE, ledger_on_due},
+                                                   {TG_MESSAGE_LEDGER_SNAPSHOT, ledger_on_snapshot},
+                                                   {TG_MESSAGE_LEDGER_INCIDENT, ledger_on_incident},
+                                                   {TG_MESSAGE_LEDGER_AUDIT, ledger_on_audit},
+                                                   {TG_MESSAGE_LEDGER_DRAW, ledger_on_draw},
+                                                   {TG_MESSAGE_LEDGER_ARMED, ledger_on_armed},
+                                                   {TG_MESSAGE_LEDGER_APPEND, ledger_on_append},
+                                                   {TG_MESSAGE_LEDGER_READ, ledger_on_read},
+                                                   {TG_MESSAGE_LEDGER_CONFIRM, ledger_on_confirm},
+                                                   {TG_MESSAGE_LEDGER_EXTEND, ledger_on_extend},
+                                                   {TG_MESSAGE_LEDGER_CANCEL, ledger_on_cancel},
+                                                   {TG_MESSAGE_LEDGER_SALES, ledger_on_sales}};
+    return tg_bus_serve_all(tg_app_bus(ledger->app), served, sizeof served / sizeof served[0],
+                            ledger);
 }
 
 static int open_store(struct ledger *ledger, const struct ledger_settings *settings)

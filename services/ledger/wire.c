@@ -400,17 +400,24 @@ enum tg_reason ledger_wire_log(const Tidegate__V1__AppendRequest *request, const
     return TG_REASON_NONE;
 }
 
+/* Which reservation, and whose if a buyer asks. */
+static enum tg_reason take_ask(const char *id, const ProtobufCBinaryData *user,
+                               struct ledger_ask *out_ask)
+{
+    if (!take_id(id, &out_ask->id)) {
+        return TG_REASON_RESERVATION_UNKNOWN;
+    }
+    if (user->len > 0 && !take_user(user, out_ask->user, &out_ask->user_length)) {
+        return TG_REASON_MALFORMED;
+    }
+    return TG_REASON_NONE;
+}
+
 enum tg_reason ledger_wire_read(const Tidegate__V1__ReadRequest *request,
                                 struct ledger_ask *out_ask)
 {
     *out_ask = (struct ledger_ask){.verb = LEDGER_READ};
-    if (!take_id(request->reservation_id, &out_ask->id)) {
-        return TG_REASON_RESERVATION_UNKNOWN;
-    }
-    if (request->user.len > 0 && !take_user(&request->user, out_ask->user, &out_ask->user_length)) {
-        return TG_REASON_MALFORMED;
-    }
-    return TG_REASON_NONE;
+    return take_ask(request->reservation_id, &request->user, out_ask);
 }
 
 static bool payment_valid(const char *text)
@@ -461,13 +468,7 @@ enum tg_reason ledger_wire_cancel(const Tidegate__V1__CancelRequest *request,
                                   struct ledger_ask *out_ask)
 {
     *out_ask = (struct ledger_ask){.verb = LEDGER_CANCEL};
-    if (!take_id(request->reservation_id, &out_ask->id)) {
-        return TG_REASON_RESERVATION_UNKNOWN;
-    }
-    if (request->user.len > 0 && !take_user(&request->user, out_ask->user, &out_ask->user_length)) {
-        return TG_REASON_MALFORMED;
-    }
-    return TG_REASON_NONE;
+    return take_ask(request->reservation_id, &request->user, out_ask);
 }
 
 Tidegate__V1__UnitRef **ledger_wire_units(struct ledger_wire_units *storage,

@@ -43,42 +43,6 @@ static bool kind_of(Tidegate__V1__CommandKind kind, enum ledger_command_kind *ou
     return false;
 }
 
-/* tg_definition_check has passed: names and counts fit. */
-static void take_definition(const Tidegate__V1__SaleDefinition *definition,
-                            struct ledger_command *out)
-{
-    struct tg_sale *sale = &out->definition;
-    memset(sale, 0, sizeof *sale);
-    sale->item_count = (uint32_t)definition->n_items;
-    for (uint32_t i = 0; i < sale->item_count; i++) {
-        const Tidegate__V1__ItemDefinition *item = definition->items[i];
-        snprintf(sale->items[i].sku, sizeof sale->items[i].sku, "%s", item->sku);
-        snprintf(sale->items[i].currency, sizeof sale->items[i].currency, "%s", item->currency);
-        sale->items[i].units = item->units;
-        sale->items[i].price_minor = item->price_minor;
-    }
-    snprintf(out->order, sizeof out->order, "%s", definition->order);
-    (void)tg_order_parse(definition->order, &sale->order);
-    if (definition->commitment.len == sizeof sale->commitment) {
-        memcpy(sale->commitment, definition->commitment.data, sizeof sale->commitment);
-    }
-    snprintf(sale->beacon, sizeof sale->beacon, "%s", definition->beacon);
-    sale->opens_at.ms = definition->opens_at_ms;
-    sale->limit_per_buyer = definition->limit_per_buyer;
-    sale->hold_ms = definition->hold_ms;
-    sale->grace_ms = definition->grace_ms;
-    sale->extend_ms = definition->extend_ms;
-    sale->extensions_max = definition->extensions_max;
-    sale->pace_start_milli = definition->pace_start_milli;
-    sale->pace_min_milli = definition->pace_min_milli;
-    sale->pace_max_milli = definition->pace_max_milli;
-    sale->proof_every_ms = definition->proof_every_ms;
-    sale->proof_lease_ms = definition->proof_lease_ms;
-    sale->remaining_bucketed = definition->remaining_bucketed;
-    sale->shards = definition->shards;
-    sale->challenge = definition->challenge;
-}
-
 /* At most `capacity` - 1 bytes, never half a character; what is not UTF-8 is left out. */
 static void take_cause(const char *text, char *out_text, size_t capacity)
 {
@@ -156,7 +120,9 @@ enum tg_reason ledger_wire_command(const Tidegate__V1__Command *command,
         if (tg_definition_check(command->definition, out_fault, LEDGER_DETAIL_BYTES) != 0) {
             return TG_REASON_DEFINITION_INVALID;
         }
-        take_definition(command->definition, out_command);
+        memset(&out_command->definition, 0, sizeof out_command->definition);
+        tg_definition_read(command->definition, &out_command->definition);
+        snprintf(out_command->order, sizeof out_command->order, "%s", command->definition->order);
     }
     memcpy(out_command->id, command->command_id, sizeof out_command->id);
     memcpy(out_command->sale, command->sale, strlen(command->sale) + 1);
@@ -238,25 +204,6 @@ static void fill_draw(struct ledger_wire_sale *storage, struct tg_draw *from)
     storage->state.draw = draw;
 }
 
-static Tidegate__V1__SalePhase phase_of(enum tg_phase phase)
-{
-    switch (phase) {
-    case TG_PHASE_UNKNOWN:
-        break;
-    case TG_PHASE_SCHEDULED:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_SCHEDULED;
-    case TG_PHASE_OPEN:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_OPEN;
-    case TG_PHASE_PAUSED:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_PAUSED;
-    case TG_PHASE_SOLD_OUT:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_SOLD_OUT;
-    case TG_PHASE_CLOSED:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_CLOSED;
-    }
-    return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_UNSPECIFIED;
-}
-
 static void fill_pauses(struct ledger_wire_sale *storage, struct tg_sale *sale)
 {
     for (uint32_t i = 0; i < sale->pause_count; i++) {
@@ -282,7 +229,7 @@ void ledger_wire_sale(struct ledger_wire_sale *storage, const struct ledger_sale
     tidegate__v1__sale_state__init(state);
     state->sale = sale->name;
     state->generation = sale->generation;
-    state->phase = phase_of(sale->phase);
+    state->phase = tg_phase_told(sale->phase);
     state->epoch = sale->epoch;
     state->armed = sale->armed;
     state->run_id = sale->run_id;

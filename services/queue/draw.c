@@ -21,20 +21,13 @@ static struct tg_bus *bus_of(const struct queue_draws *draws)
     return tg_app_bus(draws->brains->app);
 }
 
-static void answer(struct tg_bus_incoming *take_incoming, enum tg_reason reason)
-{
-    Tidegate__V1__RosterReply reply = TIDEGATE__V1__ROSTER_REPLY__INIT;
-    reply.reason = (char *)tg_reason_code(reason);
-    tg_bus_reply(take_incoming, &reply.base);
-}
-
 /* Tells those whose entrants are stored; with a reason, all. */
 static void tell_waiting(struct queue_keeper *keeper, enum tg_reason reason)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < keeper->waiting_count; i++) {
         if (reason != TG_REASON_NONE || keeper->waiting[i].until <= keeper->flushed) {
-            answer(keeper->waiting[i].incoming, reason);
+            tg_bus_reply_reason(keeper->waiting[i].incoming, tg_reason_code(reason));
         } else {
             keeper->waiting[kept++] = keeper->waiting[i];
         }
@@ -347,7 +340,7 @@ static void on_roster(void *context, struct tg_bus_incoming *take_incoming)
             keeper == NULL ? TG_REASON_NOT_MINE : enter(draws, index, &request->entrants, count);
     }
     if (reason != TG_REASON_NONE) {
-        answer(take_incoming, reason);
+        tg_bus_reply_reason(take_incoming, tg_reason_code(reason));
         return;
     }
     keeper->waiting[keeper->waiting_count].incoming = take_incoming;

@@ -161,7 +161,7 @@ static void on_stock(void *context, struct tg_bus_incoming *take_incoming)
 int queue_service_start(struct tg_app *app, void *context)
 {
     struct queue_service *service = context;
-    static const struct tg_brain_subject subjects[] = {
+    static const struct tg_bus_subject subjects[] = {
         {TG_MESSAGE_QUEUE_PRESENCE, on_presence},
         {TG_MESSAGE_QUEUE_BOARD, on_board},
         {TG_MESSAGE_ADMISSION_PACE, on_pace},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/wire.h"
 
+#include "lib/io/sales.h"
 #include "lib/pure/number.h"
 #include "lib/pure/text.h"
 
@@ -131,25 +132,6 @@ void queue_wire_grant(const struct queue_grant *grant, Tidegate__V1__LeaseReply 
     out_reply->opened = grant->opened;
 }
 
-static Tidegate__V1__SalePhase wire_phase(enum tg_phase phase)
-{
-    switch (phase) {
-    case TG_PHASE_UNKNOWN:
-        break;
-    case TG_PHASE_SCHEDULED:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_SCHEDULED;
-    case TG_PHASE_OPEN:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_OPEN;
-    case TG_PHASE_PAUSED:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_PAUSED;
-    case TG_PHASE_SOLD_OUT:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_SOLD_OUT;
-    case TG_PHASE_CLOSED:
-        return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_CLOSED;
-    }
-    return TIDEGATE__V1__SALE_PHASE__SALE_PHASE_UNSPECIFIED;
-}
-
 void queue_wire_board(const char *sale, const char *instance, const struct queue_board *board,
                       struct tg_wall now, Tidegate__V1__Board *out_board)
 {
@@ -159,7 +141,7 @@ void queue_wire_board(const char *sale, const char *instance, const struct queue
     out_board->generation = board->generation;
     out_board->term = board->term;
     out_board->version = board->version;
-    out_board->phase = wire_phase(board->phase);
+    out_board->phase = tg_phase_told(board->phase);
     out_board->policy = (char *)tg_order_name(board->order);
     if (board->revealed) {
         out_board->seed.len = sizeof board->seed;

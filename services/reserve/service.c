@@ -90,24 +90,15 @@ static void store_changed(void *context, bool usable)
 
 static int serve(struct reserve_service *service)
 {
-    static const struct {
-        enum tg_message subject;
-        tg_bus_handler *handler;
-    } served[] = {
+    static const struct tg_bus_subject served[] = {
         {TG_MESSAGE_RESERVE_HOLD, reserve_hold_serve},
         {TG_MESSAGE_RESERVE_OBEY, reserve_obey_serve},
         {TG_MESSAGE_RESERVE_DUE, reserve_due_serve},
         {TG_MESSAGE_RESERVE_ATTEST, reserve_attest_serve},
         {TG_MESSAGE_RESERVE_TRIM, reserve_trim_serve},
     };
-    for (size_t i = 0; i < sizeof served / sizeof served[0]; i++) {
-        int error =
-            tg_bus_serve(tg_app_bus(service->app), served[i].subject, served[i].handler, service);
-        if (error != 0) {
-            return error;
-        }
-    }
-    return 0;
+    return tg_bus_serve_all(tg_app_bus(service->app), served, sizeof served / sizeof served[0],
+                            service);
 }
 
 static int start_timers(struct reserve_service *service)

@@ -151,18 +151,12 @@ static bool all_there(const void *context)
 
 static int listen_to_all(struct warm *warm)
 {
-    static const struct {
-        enum tg_message message;
-        tg_bus_handler *handler;
-    } heard[] = {{TG_MESSAGE_GATE_STOCK, on_stock},       {TG_MESSAGE_QUEUE_BOARD, on_board},
-                 {TG_MESSAGE_ADMISSION_PACE, on_pace},    {TG_MESSAGE_LOAD_EDGE, on_load},
-                 {TG_MESSAGE_LOAD_RESERVE, on_load},      {TG_MESSAGE_LOAD_LEDGER, on_load},
-                 {TG_MESSAGE_QUEUE_PRESENCE, on_presence}};
-    int error = 0;
-    for (size_t i = 0; error == 0 && i < sizeof(heard) / sizeof(heard[0]); i++) {
-        error = tg_bus_serve(warm->session.bus, heard[i].message, heard[i].handler, warm);
-    }
-    return error;
+    static const struct tg_bus_subject heard[] = {
+        {TG_MESSAGE_GATE_STOCK, on_stock},       {TG_MESSAGE_QUEUE_BOARD, on_board},
+        {TG_MESSAGE_ADMISSION_PACE, on_pace},    {TG_MESSAGE_LOAD_EDGE, on_load},
+        {TG_MESSAGE_LOAD_RESERVE, on_load},      {TG_MESSAGE_LOAD_LEDGER, on_load},
+        {TG_MESSAGE_QUEUE_PRESENCE, on_presence}};
+    return tg_bus_serve_all(warm->session.bus, heard, sizeof(heard) / sizeof(heard[0]), warm);
 }
 
 /* Progress for people on stderr: what has come since the last look. */

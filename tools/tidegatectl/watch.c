@@ -106,18 +106,11 @@ static bool is_ended(const void *context)
 
 static int listen_to_all(struct watch *watch)
 {
-    const struct {
-        enum tg_message message;
-        tg_bus_handler *handler;
-    } heard[] = {{TG_MESSAGE_GATE_STOCK, on_stock},
-                 {TG_MESSAGE_QUEUE_BOARD, on_board},
-                 {TG_MESSAGE_ADMISSION_PACE, on_pace},
-                 {TG_MESSAGE_STATE, on_state}};
-    int error = 0;
-    for (size_t i = 0; error == 0 && i < sizeof(heard) / sizeof(heard[0]); i++) {
-        error = tg_bus_serve(watch->session.bus, heard[i].message, heard[i].handler, watch);
-    }
-    return error;
+    static const struct tg_bus_subject heard[] = {{TG_MESSAGE_GATE_STOCK, on_stock},
+                                                  {TG_MESSAGE_QUEUE_BOARD, on_board},
+                                                  {TG_MESSAGE_ADMISSION_PACE, on_pace},
+                                                  {TG_MESSAGE_STATE, on_state}};
+    return tg_bus_serve_all(watch->session.bus, heard, sizeof(heard) / sizeof(heard[0]), watch);
 }
 
 static void run(struct watch *watch, int64_t span_ms)
