@@ -56,21 +56,16 @@ static int free_port(void)
 /* With a password when `guarded`: our clients have none. */
 static void server_start_as(bool guarded)
 {
-    const char *arguments[] = {"nats-server",
-                               "-a",
-                               "127.0.0.1",
-                               "-p",
-                               port_text,
-                               "-js",
-                               "-sd",
-                               folder,
-                               "-l",
-                               "/dev/null",
-                               guarded ? "--user" : NULL,
-                               "someone",
-                               "--pass",
-                               "secret",
-                               NULL};
+    const char *arguments[] = {"setpriv", /* ends with us, however we end */
+                               "--pdeathsig", "KILL",
+                               "--",          "nats-server",
+                               "-a",          "127.0.0.1",
+                               "-p",          port_text,
+                               "-js",         "-sd",
+                               folder,        "-l",
+                               "/dev/null",   guarded ? "--user" : NULL,
+                               "someone",     "--pass",
+                               "secret",      NULL};
 
     assert_int_equal(posix_spawnp(&server, arguments[0], NULL, NULL,
                                   (char *const *)(uintptr_t)arguments, environ),

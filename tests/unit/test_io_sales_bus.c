@@ -370,8 +370,9 @@ static int free_port(void)
 static int setup(void **state)
 {
     char url[64], port[8];
-    const char *arguments[] = {"nats-server", "-a", "127.0.0.1", "-p",
-                               port,          "-l", "/dev/null", NULL};
+    /* Ends with us, however we end. */
+    const char *arguments[] = {"setpriv",   "--pdeathsig", "KILL", "--", "nats-server", "-a",
+                               "127.0.0.1", "-p",          port,   "-l", "/dev/null",   NULL};
 
     (void)state;
     assert_non_null(mkdtemp(folder));

@@ -39,9 +39,11 @@ static int start_redis(void **state)
     assert_non_null(mkdtemp(folder));
     (void)snprintf(socket_option, sizeof socket_option, "%s/redis.sock", folder);
     (void)snprintf(url, sizeof url, "unix://%s/redis.sock", folder);
-    const char *const arguments[] = {"redis-server", "--port", "0",    "--unixsocket",
-                                     socket_option,  "--save", "",     "--appendonly",
-                                     "no",           "--dir",  folder, NULL};
+    /* Ends with us, however we end. */
+    const char *const arguments[] = {"setpriv",      "--pdeathsig", "KILL", "--",
+                                     "redis-server", "--port",      "0",    "--unixsocket",
+                                     socket_option,  "--save",      "",     "--appendonly",
+                                     "no",           "--dir",       folder, NULL};
     uv_stdio_container_t streams[3] = {
         {.flags = UV_IGNORE}, {.flags = UV_IGNORE}, {.flags = UV_IGNORE}};
     uv_process_options_t options = {
