@@ -140,6 +140,7 @@ static struct edge_refusal refuse_person(bool signed_in, enum edge_pass pass)
     case EDGE_PASS_OLD:
         return refuse(TG_REASON_RESTART, 0);
     case EDGE_PASS_INVALID:
+    case EDGE_PASS_AHEAD:
         break;
     }
     return refuse(TG_REASON_PASS_INVALID, 0);
@@ -148,9 +149,12 @@ static struct edge_refusal refuse_person(bool signed_in, enum edge_pass pass)
 struct edge_refusal edge_refuse(const struct edge_view *view, struct edge_now now, bool signed_in,
                                 enum edge_pass pass)
 {
-    enum { PAUSED_RETRY_MS = 5000, HELD_RETRY_MS = 5000 };
+    enum { PAUSED_RETRY_MS = 5000, HELD_RETRY_MS = 5000, AHEAD_RETRY_MS = 1000 };
     struct edge_refusal sold_out = {.reason = TG_REASON_SOLD_OUT};
     enum edge_state state = edge_state(view, now);
+    if (pass == EDGE_PASS_AHEAD) {
+        return refuse(TG_REASON_TRY_AGAIN, AHEAD_RETRY_MS); /* all we know is of another sale */
+    }
     if (state == EDGE_CLOSED) {
         return refuse(TG_REASON_SALE_CLOSED, 0);
     }

@@ -78,7 +78,8 @@ struct edge_refusal {
     bool final;             /* with SOLD_OUT */
     int64_t retry_after_ms; /* 0: none */
 };
-enum edge_pass { EDGE_PASS_NONE, EDGE_PASS_INVALID, EDGE_PASS_OLD };
+/* AHEAD: of a generation this edge has not heard of yet. */
+enum edge_pass { EDGE_PASS_NONE, EDGE_PASS_INVALID, EDGE_PASS_OLD, EDGE_PASS_AHEAD };
 struct edge_refusal edge_refuse(const struct edge_view *view, struct edge_now now, bool signed_in,
                                 enum edge_pass pass);
 

@@ -148,8 +148,11 @@ enum tg_reason edge_open_ticket(const struct edge_request *request, const struct
         strcmp(out_ticket->sale, request->sale->name) != 0) {
         return TG_REASON_TICKET_INVALID;
     }
-    return out_ticket->generation == request->sale->sale->generation ? TG_REASON_NONE
-                                                                     : TG_REASON_RESTART;
+    uint64_t generation = request->sale->sale->generation;
+    if (out_ticket->generation > generation) {
+        return TG_REASON_TRY_AGAIN; /* another edge has heard of it already */
+    }
+    return out_ticket->generation == generation ? TG_REASON_NONE : TG_REASON_RESTART;
 }
 
 /* W3C trace context, version 00: 2-32-16-2 lower-case hex digits, ids not all zero. */

@@ -37,8 +37,8 @@ bool edge_cookie(const char *cookies, const char *prefix, const char *sale,
  * twice, or when two of them that the caller wrote differ. */
 enum tg_reason edge_shown_ticket(const struct edge_request *request, struct edge_shown *out_shown);
 
-/* Opens a shown ticket and compares it with the sale of the path. NONE, TICKET_INVALID, or RESTART
- * when it is of another generation. */
+/* Opens a shown ticket and compares it with the sale of the path. NONE, TICKET_INVALID, RESTART
+ * when it is of an earlier generation, or TRY_AGAIN when it is of one not heard of yet. */
 enum tg_reason edge_open_ticket(const struct edge_request *request, const struct edge_shown *shown,
                                 struct tg_ticket *out_ticket);
 

@@ -77,6 +77,10 @@ static bool keep_shown(const struct edge_request *request, const struct edge_cal
             reason; /* whoever wrote it should hear of it; a browser cannot help its cookie */
         return true;
     }
+    if (reason == TG_REASON_TRY_AGAIN) {
+        *out_reason = reason;
+        return true;
+    }
     if (reason != TG_REASON_NONE) {
         return false;
     }

@@ -87,11 +87,9 @@ static bool check_pass(const struct edge_request *request, struct wish *wish,
         memcmp(wish->pass.user, user->bytes, user->length) != 0) {
         return false;
     }
-    if (wish->pass.generation != request->sale->sale->generation) {
-        *out_fault = EDGE_PASS_OLD;
-        return false;
-    }
-    return true;
+    uint64_t generation = request->sale->sale->generation;
+    *out_fault = wish->pass.generation < generation ? EDGE_PASS_OLD : EDGE_PASS_AHEAD;
+    return wish->pass.generation == generation;
 }
 
 /* Answers and returns false when the request is one that no pass could help. */

@@ -189,7 +189,18 @@ def test_every_flipped_character_of_a_pass_is_refused(peers, sale):
 
 
 def test_case_17_pass_of_an_earlier_generation(peers, sale):
-    refused(reserve(peers, sale, admission=peers.sign_pass("alice", sale, generation=7)), 409, "restart")
+    peers.sale("again", generation=2)
+    refused(reserve(peers, "again", admission=peers.sign_pass("alice", "again", generation=1)), 409, "restart")
+    assert peers.last("hold") is None
+
+
+def test_pass_of_a_generation_not_heard_of_yet_loses_nothing(peers, sale):
+    """Admission knows of the sale that was created again, this edge does not: its definition is not what the buyer chose from."""
+    peers.sale("ahead")
+    answer = refused(reserve(peers, "ahead", admission=peers.sign_pass("alice", "ahead", generation=7)), 503, "try_again")
+    assert int(answer.headers["retry-after"]) >= 1
+    peers.phase("ahead", "CLOSED")  # as the one before it is by then
+    refused(reserve(peers, "ahead", admission=peers.sign_pass("alice", "ahead", generation=7)), 503, "try_again")
     assert peers.last("hold") is None
 
 

@@ -197,6 +197,21 @@ def test_case_17_ticket_of_an_earlier_generation_is_told_to_restart(peers):
     eventually(lambda: peers.get("/sale/again/status", X_Ticket=new.json["token"]).json["state"] == "waiting", 5, "waiting with it")
 
 
+def test_a_ticket_of_a_generation_not_heard_of_yet_is_kept(peers):
+    """Another edge gave it. Told to begin again, its holder would throw his place away."""
+    peers.sale("lag", generation=2, watermark=0)
+    newer = peers.get("/sale/lag/ticket")
+    peers.stack.kill("edge")
+    del peers.sales["lag"]
+    peers.stack.start_daemon("edge")
+    peers.sale("lag", generation=1, watermark=0)
+    assert peers.get("/sale/lag/status", X_Ticket=newer.json["token"]).code == "try_again"
+    answer = peers.get("/sale/lag/ticket", Cookie=cookie_of(newer))
+    assert answer.code == "try_again" and "set-cookie" not in answer.headers
+    peers.sale("lag", generation=2, watermark=0)
+    assert peers.get("/sale/lag/ticket", Cookie=cookie_of(newer)).json["token"] == newer.json["token"]
+
+
 def test_status_waits_then_is_admitted(peers):
     peers.sale("turn", watermark=0)
     buyer = peers.shop.buyer("carol")

@@ -89,6 +89,7 @@ static void test_refusals_come_in_order(void **state)
     assert_int_equal(edge_refuse(&view, now, true, EDGE_PASS_INVALID).reason,
                      TG_REASON_PASS_INVALID);
     assert_int_equal(edge_refuse(&view, now, true, EDGE_PASS_OLD).reason, TG_REASON_RESTART);
+    assert_int_equal(edge_refuse(&view, now, true, EDGE_PASS_AHEAD).reason, TG_REASON_TRY_AGAIN);
     sale.phase = TG_PHASE_SCHEDULED;
     sale.opens_at.ms = now.wall.ms + 90000;
     refusal = edge_refuse(&view, now, true, EDGE_PASS_NONE);
