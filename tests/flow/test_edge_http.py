@@ -303,6 +303,18 @@ def test_operators_own_page_goes_before_the_embedded_one():
         subprocess.run(["rm", "-rf", folder], check=False)
 
 
+def test_the_page_leads_to_the_shop():
+    made = Peers(BUILD, sign_in_url="https://shop.example/login?a=1&sale=", pay_url="/pay?reservation=")
+    try:
+        name = made.sale("links", watermark=0)
+        shell = made.get(f"/sale/{name}").text
+        assert 'data-sign-in="https://shop.example/login?a=1&amp;sale="' in shell and 'data-pay="/pay?reservation="' in shell
+        page = made.get(f"/sale/{name}/wait", Authorization="Bearer a.b.c").text
+        assert 'data-state="signIn"' in page and f'href="https://shop.example/login?a=1&amp;sale={name}"' in page
+    finally:
+        made.close()
+
+
 def test_bus_gone_is_try_again_and_comes_back():
     made = Peers(BUILD)
     try:

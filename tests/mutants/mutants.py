@@ -244,6 +244,8 @@ TOKEN = (
 QUEUE = (
     code("queue", "an index twice", "services/queue/core_line.c", "    brain->index_end += grant.count;\n", "    brain->index_end += grant.count / 2;\n",
          "queue_core::case_17_numbers_are_never_given_twice"),
+    code("queue", "a block in hand is people", "services/queue/core_board.c", "(uint64_t)edge->block + edge->before;", "(uint64_t)edge->block * 2;",
+         "queue_core::a_large_block_in_hand_is_not_waiting_behind_a_small_one"),
     code("queue", "no gap after a takeover", "services/queue/core_line.c",
          "    brain->gap_to = brain->gap_from + (brain->evidence ? gap_of(brain, now) : 0);\n", "    brain->gap_to = brain->gap_from;\n",
          "queue_core::a_takeover_leaves_room_for_leases_nobody_told_of"),
