@@ -6,6 +6,7 @@
 #include "tests/unit/cmocka_tests.h"
 
 #include <glob.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
@@ -53,7 +54,7 @@ static inline pid_t private_program(const char *program, const char *arguments)
 
 static inline void private_postgres_start(void)
 {
-    enum { LOOKS = 1200, LOOK_US = 50000 };
+    enum { LOOKS = 1200, LOOK_MS = 50 };
     char arguments[512];
     snprintf(arguments, sizeof arguments, "-D %s/data -k %s -c listen_addresses=''", private_folder,
              private_folder);
@@ -61,7 +62,7 @@ static inline void private_postgres_start(void)
     snprintf(arguments, sizeof arguments, "-h %s", private_folder);
     for (int i = 0; private_result(private_program("pg_isready", arguments)) != 0; i++) {
         assert_true(i < LOOKS);
-        usleep(LOOK_US);
+        (void)poll(NULL, 0, LOOK_MS);
     }
 }
 
