@@ -131,7 +131,7 @@ static const struct command {
     {"audit tail", "SALE [EPOCH]", 1, 2, audit_options, ctl_audit_tail,
      "The log of every change of stock, with its chain of hashes"},
     {"warm", "SALE", 1, 1, warm_options, ctl_warm,
-     "Wait until all a sale needs is in place; name what is not"},
+     "Wait until what a sale needs to open is in place; name what is not"},
     {"pace", "SALE [RATE]", 1, 2, pace_options, ctl_pace,
      "How fast people are let in and what sets it; RATE overrides it"},
     {"signal", "SALE NAME [VALUE]", 2, 3, signal_options, ctl_signal,
