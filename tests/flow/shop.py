@@ -172,7 +172,7 @@ class Shop:
     # -- sales -----------------------------------------------------------------------------------------------------
 
     def apply(self, name=None, units=10, per_buyer=1, hold="10m", grace="1s", opens_in=0, pace="1000/s", pace_max="5000/s",
-              price=4900, challenge="none", policy="order: fifo", check=True):
+              price=4900, challenge="none", policy="order: fifo", lease="3s", check=True):
         """Declares a sale; returns its name."""
         name = name or f"sale-{uuid.uuid4().hex[:8]}"
         opens = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + opens_in))
@@ -184,7 +184,7 @@ opensAt: {opens}
 policy: {{{policy}, challenge: {challenge}}}
 limits: {{perBuyer: {per_buyer}, holdFor: {hold}, grace: {grace}, extendBy: 60s, extensions: 2}}
 pace: {{start: {pace}, max: {pace_max}, min: 1/s}}
-proof: {{everyMs: 500, leaseFor: 3s}}
+proof: {{everyMs: 500, leaseFor: {lease}}}
 show: {{remaining: exact}}
 """)
         self.stack.ctl("sale", "apply", "-f", path, check=check)
