@@ -169,6 +169,13 @@ static const char *value_of(const struct edge_page_values *values, const char *n
         key[length - 1] = '\0';
         return edge_words_say(values->words, key);
     }
+    static const char current[] = "current.";
+    if (length > sizeof(current) - 1 && memcmp(name, current, sizeof(current) - 1) == 0) {
+        const char *language = edge_words_language(values->words);
+        name += sizeof(current) - 1;
+        length -= sizeof(current) - 1;
+        return strlen(language) == length && memcmp(language, name, length) == 0 ? "true" : "false";
+    }
     for (size_t i = 0; i < values->count; i++) {
         const struct edge_page_value *value = &values->values[i];
         if (strlen(value->name) == length && memcmp(value->name, name, length) == 0) {

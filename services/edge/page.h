@@ -20,7 +20,8 @@ const char *edge_page_find(const char *name, size_t *out_length);
 const char *edge_page_name(size_t at);
 
 /* Puts values into a template, escaped for HTML: {{name}} becomes that value, {{=key}} the message
- * of that key; what is not known becomes nothing. *out_text is given with free(). 0 or -ENOMEM. */
+ * of that key, {{current.de}} whether the words are German; what is not known becomes nothing.
+ * *out_text is given with free(). 0 or -ENOMEM. */
 struct edge_page_value {
     const char *name, *value;
 };

@@ -327,6 +327,7 @@ def test_wait_page_renders_the_place(peers):
     peers.sale("wait", watermark=0)
     first = peers.get("/sale/wait/wait")
     assert first.status == 200 and no_store(first) and first.headers["content-type"].startswith("text/html")
+    assert re.findall(r'lang="(\w+)" aria-current="true"', peers.get("/sale/wait/wait?lang=de").text) == ["de"]
     cookie = cookie_of(first)
     peers.get("/sale/wait/ticket")
     ticket = peers.get("/sale/wait/ticket", Cookie=cookie).json
