@@ -105,13 +105,14 @@ struct shown {
     char updated[TG_RFC3339_BYTES], clock[9], opens[TG_RFC3339_BYTES], automatic[24];
 };
 
-static void format_standing(const struct edge_place *place, struct shown *out)
+/* `moves`: whether the line does; a wait is told of no other. */
+static void format_standing(const struct edge_place *place, bool moves, struct shown *out)
 {
     if (place->standing.known) {
         tg_unsigned_format(place->standing.rank + 1, out->number);
         tg_unsigned_format(place->standing.position, out->position);
     }
-    if (place->standing.known && place->standing.estimate_seconds < UINT64_MAX) {
+    if (moves && place->standing.known && place->standing.estimate_seconds < UINT64_MAX) {
         tg_unsigned_format(place->standing.estimate_seconds, out->estimate);
         tg_unsigned_format(place->standing.estimate_seconds / 60 + 1, out->minutes);
     }
@@ -131,7 +132,9 @@ static void format_opening(const struct edge_request *request, struct shown *out
 static void format_numbers(const struct edge_request *request, struct shown *out)
 {
     uint64_t free, held;
+    bool moves = strcmp(out->state, edge_waiter_state(EDGE_OPEN)) == 0;
     if (edge_units(&request->view, request->now, &free, &held)) {
+        moves &= free > 0;
         tg_unsigned_format(request->view.sale->remaining_bucketed ? edge_bucket(free) : free,
                            out->remaining);
     }
@@ -141,7 +144,7 @@ static void format_numbers(const struct edge_request *request, struct shown *out
         out->updated[0] = '\0';
     }
     if (out->place != NULL) {
-        format_standing(out->place, out);
+        format_standing(out->place, moves, out);
     }
 }
 

@@ -340,6 +340,21 @@ def test_wait_page_renders_the_place(peers):
     assert "turn" in peers.get("/sale/wait/wait", Cookie=cookie).text
 
 
+def test_wait_page_tells_a_wait_only_where_the_line_moves(peers):
+    def minutes():
+        return re.search(r"at most about</dt><dd>(\d*)</dd>", peers.get("/sale/moves/wait", Cookie=cookie).text).group(1)
+    peers.sale("moves", watermark=0)
+    cookie = cookie_of(peers.get("/sale/moves/wait"))
+    peers.get("/sale/moves/ticket")
+    assert minutes() == "1"
+    peers.stock("moves", free=0, held=3)
+    eventually(lambda: minutes() == "", 5, "all is held")
+    peers.stock("moves", free=3, held=0)
+    eventually(lambda: minutes() == "1", 5, "some returned")
+    peers.phase("moves", "PAUSED")
+    eventually(lambda: minutes() == "", 5, "paused")
+
+
 def test_wait_page_says_when_it_opens(peers):
     peers.sale("soon", phase="SCHEDULED", opens_in_s=7200)
     opens = time.strftime("%Y-%m-%d %H:%M", time.gmtime(peers.sales["soon"]["definition"].opens_at_ms / 1000))
