@@ -73,9 +73,6 @@ static void hear_stock(struct admission_brain *brain, struct tg_mono now,
     brain->stock.known = event->stock.known;
     brain->stock.epoch = event->stock.epoch;
     brain->stock.heard = now;
-    if (event->stock.known) {
-        admission_control_stock(&brain->control, event->stock.free);
-    }
     take_flow(brain, now);
 }
 
@@ -206,8 +203,7 @@ const char *admission_limiting_name(enum admission_limiting limiting)
         [ADMISSION_BY_LEDGER] = "ledger",       [ADMISSION_BY_ERRORS] = "errors",
         [ADMISSION_BY_IN_FLIGHT] = "in_flight", [ADMISSION_BY_DEMAND] = "demand",
         [ADMISSION_BY_RISING] = "rising",       [ADMISSION_BY_MAXIMUM] = "maximum",
-        [ADMISSION_BY_REMAINING] = "remaining", [ADMISSION_BY_BUDGET] = "budget",
-        [ADMISSION_BY_RAMP] = "ramp",
+        [ADMISSION_BY_BUDGET] = "budget",       [ADMISSION_BY_RAMP] = "ramp",
     };
     return names[limiting];
 }

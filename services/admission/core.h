@@ -91,7 +91,6 @@ struct admission_event {
         struct {
             uint64_t epoch;
             bool known; /* armed: the counters mean something */
-            uint64_t free;
         } stock;
         struct admission_load load;
         struct admission_signal signal;

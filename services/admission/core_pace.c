@@ -94,14 +94,6 @@ void admission_control_signal(struct admission_control *control, struct tg_mono 
     }
 }
 
-void admission_control_stock(struct admission_control *control, uint64_t free_units)
-{
-    if (free_units < control->free_units) {
-        control->taken_units += control->free_units - free_units;
-    }
-    control->free_units = free_units;
-}
-
 /* ---- the tripwire ---- */
 
 /* A signal that was above its limit and fell silent is not known to be better. */
@@ -119,7 +111,6 @@ static void begin_turn(struct admission_control *control, struct tg_mono now, ui
 {
     control->turned = now;
     control->watermark = watermark;
-    control->taken_units = 0;
     for (size_t i = 0; i < ADMISSION_DAEMONS; i++) {
         memset(&control->loads[i].load, 0, sizeof control->loads[i].load);
     }
@@ -270,13 +261,6 @@ static void judge(struct admission_control *control, struct tg_mono now,
     control->base_milli = within(base, bounds->min_milli, bounds->max_milli);
 }
 
-/* The sums fade by an eighth a second: half in 5 s. */
-static void count_people(struct admission_control *control, uint64_t people)
-{
-    control->people_sum += people * 1000 - control->people_sum / 8;
-    control->units_sum += control->taken_units * 1000 - control->units_sum / 8;
-}
-
 void admission_control_turn(struct admission_control *control, struct tg_mono now,
                             const struct admission_bounds *bounds, uint64_t watermark)
 {
@@ -286,22 +270,11 @@ void admission_control_turn(struct admission_control *control, struct tg_mono no
     }
     uint64_t people = watermark > control->watermark ? watermark - control->watermark : 0;
     people = smaller(people, PEOPLE_MAX);
-    count_people(control, people);
     judge(control, now, bounds, people * 1000000 / (uint64_t)passed_ms);
     begin_turn(control, now, watermark);
 }
 
 /* ---- the pace ---- */
-
-/* As many people in the time from the door to the gate as find a unit. */
-static uint64_t remaining_cap(const struct admission_control *control)
-{
-    uint64_t prior = (uint64_t)ADMISSION_CONVERSION_PRIOR * 1000;
-    uint64_t per_mille = within((control->units_sum + prior) * 1000 / (control->people_sum + prior),
-                                ADMISSION_CONVERSION_MIN, ADMISSION_CONVERSION_MAX);
-    uint64_t people = control->free_units * 1000 / per_mille + ADMISSION_AHEAD_PEOPLE;
-    return people * 1000 * 1000 / ADMISSION_AHEAD_MS;
-}
 
 uint64_t admission_control_want(const struct admission_control *control,
                                 const struct admission_bounds *bounds)
@@ -348,7 +321,6 @@ struct admission_pace admission_control_pace(const struct admission_control *con
         pace.limiting = ADMISSION_BY_OPERATOR;
     } else {
         by_pressure(control, &pace);
-        cap(&pace, remaining_cap(control), ADMISSION_BY_REMAINING);
     }
     cap(&pace, bounds->budget_milli, ADMISSION_BY_BUDGET);
     if (pace.ramp_permille < 1000) {

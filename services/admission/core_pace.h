@@ -25,11 +25,6 @@ enum {
     ADMISSION_CLIMB_PART = 50,     /* a step up is the sale's largest pace divided by this */
     ADMISSION_USED_PERMILLE = 700, /* of the pace that must have been used before it climbs */
     ADMISSION_RAMP_FROM = 250,     /* per mille of the pace at which a thaw begins */
-    ADMISSION_AHEAD_MS = 1000,     /* from being let in to taking a unit, at best */
-    ADMISSION_AHEAD_PEOPLE = 10,   /* let in for the last units, whatever they convert */
-    ADMISSION_CONVERSION_MIN = 50, /* units per 1000 people */
-    ADMISSION_CONVERSION_MAX = 1000 * TG_MAX_UNITS_PER_HOLD,
-    ADMISSION_CONVERSION_PRIOR = 8, /* people who count as having taken one unit each */
     ADMISSION_SIGNAL_NAME_BYTES = 33,
     ADMISSION_SIGNAL_VALID_MS_MAX = 86400000
 };
@@ -62,12 +57,11 @@ enum admission_limiting {
     ADMISSION_BY_LEDGER,
     ADMISSION_BY_ERRORS,
     ADMISSION_BY_IN_FLIGHT,
-    ADMISSION_BY_DEMAND,    /* the line does not use it up: no reason to climb */
-    ADMISSION_BY_RISING,    /* nothing is against more: climbing */
-    ADMISSION_BY_MAXIMUM,   /* the sale's bound */
-    ADMISSION_BY_REMAINING, /* few units are left for how many people take one */
-    ADMISSION_BY_BUDGET,    /* other sales use the same gate and ledger */
-    ADMISSION_BY_RAMP       /* lately thawed */
+    ADMISSION_BY_DEMAND,  /* the line does not use it up: no reason to climb */
+    ADMISSION_BY_RISING,  /* nothing is against more: climbing */
+    ADMISSION_BY_MAXIMUM, /* the sale's bound */
+    ADMISSION_BY_BUDGET,  /* other sales use the same gate and ledger */
+    ADMISSION_BY_RAMP     /* lately thawed */
 };
 
 enum admission_daemon { ADMISSION_EDGE, ADMISSION_RESERVE, ADMISSION_LEDGER, ADMISSION_DAEMONS };
@@ -124,10 +118,8 @@ struct admission_control {
     enum admission_limiting by;
     struct admission_pressure pressure; /* of the last turn */
     struct tg_mono turned, slowed;
-    uint64_t watermark;               /* as of the last turn */
-    uint64_t free_units, taken_units; /* now; since the last turn */
-    uint64_t people_sum, units_sum;   /* let through and taken, fading */
-    bool opening;                     /* the sale has not been open: its opening is not a thaw */
+    uint64_t watermark; /* as of the last turn */
+    bool opening;       /* the sale has not been open: its opening is not a thaw */
     bool flowing;
     bool ramping;
     struct tg_mono thawed;
@@ -136,7 +128,7 @@ struct admission_control {
 struct admission_pace {
     uint64_t term;
     uint64_t pace_milli;    /* people per 1000 s; 0 = freeze */
-    uint64_t base_milli;    /* what the law holds, before ramp, stock and budget */
+    uint64_t base_milli;    /* what the law holds, before ramp and budget */
     uint32_t ramp_permille; /* of the pace; 1000: no ramp */
     enum admission_limiting limiting;
     const char *signal; /* its name, or ""; borrowed from the control */
@@ -152,7 +144,6 @@ void admission_control_load(struct admission_control *control, struct tg_mono no
                             const struct admission_load *load);
 void admission_control_signal(struct admission_control *control, struct tg_mono now,
                               const struct admission_signal *signal);
-void admission_control_stock(struct admission_control *control, uint64_t free_units);
 
 /* Once per tick, and after every signal: freezes and thaws. */
 void admission_control_flow(struct admission_control *control, struct tg_mono now,

@@ -71,17 +71,9 @@ enum tg_reason admission_wire_stock(const char *sale, const Tidegate__V1__Stock 
     if (strcmp(stock->sale, sale) != 0 || stock->n_items > TG_MAX_ITEMS_PER_SALE) {
         return TG_REASON_MALFORMED;
     }
-    uint64_t free_units = 0;
-    for (size_t i = 0; i < stock->n_items; i++) {
-        if (stock->items[i]->free > TG_MAX_UNITS_PER_ITEM) {
-            return TG_REASON_MALFORMED;
-        }
-        free_units += stock->items[i]->free;
-    }
     out_event->kind = ADMISSION_STOCK;
     out_event->stock.epoch = stock->epoch;
     out_event->stock.known = stock->armed && stock->n_items > 0;
-    out_event->stock.free = free_units;
     return TG_REASON_NONE;
 }
 

@@ -31,12 +31,6 @@ enum {
     QUEUE_EDGE_SILENT_MS = 10000,   /* an edge silent for this long gives its row to another */
     QUEUE_GAP_MIN = 256,            /* least distance between an earlier term's indexes and ours */
     QUEUE_COLLECT_MS = 600, /* a sale new to this process: what its edges saw is heard first */
-    /* Look-ahead: let in and not yet seen taking a unit <= free x 3 + 10. */
-    QUEUE_AHEAD_PER_FREE = 3,
-    QUEUE_AHEAD_CONSTANT = 10,
-    /* Those who do not come: the count decays by 1/6400 per ms (half in 4.4 s) and by one person a
-       second. */
-    QUEUE_AHEAD_STAY_MS = 6400,
     /* Presence: who was let through and asks for a pass. */
     QUEUE_PRESENCE_SLOT_MS = 500,
     QUEUE_PRESENCE_SLOTS = 180,   /* 90 s: about as long as a pass lives */
@@ -45,9 +39,25 @@ enum {
     QUEUE_PRESENCE_PRIOR = 50,    /* people who count as having been there */
     QUEUE_PRESENCE_PEOPLE_MAX = 1000000,
     QUEUE_HASTE_MAX_PERMILLE =
-        5000,                  /* the watermark moves at most five times as fast as the pace */
-    QUEUE_HASTE_STEP = 20,     /* up by a twentieth a slot */
-    QUEUE_EDGE_LATE_MS = 1200, /* told every 500 ms: an edge later than this is overloaded */
+        5000,              /* the watermark moves at most five times as fast as the pace */
+    QUEUE_HASTE_STEP = 20, /* up by a twentieth a slot */
+    /* The room: whoever asked for a pass stands before the gate until he has had his time. */
+    QUEUE_CROWDS = 4,           /* suppositions of how long people take */
+    QUEUE_CROWD_DOUBT = 6,      /* units: not so much nearer to what was seen is as good */
+    QUEUE_CROWD_FADE = 256,     /* of what did not fit, a slot: half in 90 s */
+    QUEUE_ROOM_PRIOR = 4,       /* people who count as having taken one unit each */
+    QUEUE_ROOM_MEMORY = 500,    /* people: of fewer little is known; of more ... */
+    QUEUE_ROOM_FADE = 64,       /* ... it fades, a slot: half in 22 s */
+    QUEUE_ROOM_PERMILLE = 1100, /* of the people who would take every free unit */
+    QUEUE_ROOM_CONSTANT = 10,   /* and so many more, for the last units */
+    QUEUE_CONVERSION_MIN = 20,  /* units per 1000 people */
+    QUEUE_CART_MAX = 8,         /* units per person, on average of many */
+    QUEUE_OVERDUE_UNITS = 16,   /* due since the last one was taken: the path stands still */
+    QUEUE_STILL_SLOTS = 80,     /* for 40 s at most */
+    QUEUE_CALM_SLOTS = 20,      /* then what was held up is through */
+    QUEUE_TOLD_SLOTS = 4,       /* the board's pace while there is little room */
+    QUEUE_TOLD_MIN = 10000,     /* milli: whoever is next keeps looking */
+    QUEUE_EDGE_LATE_MS = 1200,  /* told every 500 ms: an edge later than this is overloaded */
     /* After the opening: an edge that has not said by then that nobody is early any more has heard
        no state for TG_MAX_STATE_STALE_MS and gives no early ticket either. */
     QUEUE_SHUT_OUT_MS = TG_MAX_STATE_STALE_MS + 500,
@@ -215,6 +225,22 @@ struct queue_presence {
     uint64_t haste_permille;        /* speed of the watermark against the pace */
 };
 
+/* Those who asked for a pass, if people take so long; thousandths of people. */
+struct queue_crowd {
+    uint64_t early, late; /* stand before the gate: two stages, one after the other */
+    uint64_t had_time;    /* fading */
+    uint64_t missed;      /* thousandths of units taken earlier or later than supposed, fading */
+};
+
+/* How many may be let in for the free units. */
+struct queue_room {
+    struct queue_crowd crowds[QUEUE_CROWDS];
+    size_t crowd;     /* the likeliest */
+    uint64_t units;   /* thousandths taken, fading as had_time does */
+    uint64_t overdue; /* thousandths of units, expected since the last one was taken */
+    uint64_t still;   /* slots for which time stood still, or is not yet trusted again */
+};
+
 /* One sale. All sales of a process share its term: whoever is active is so for every sale. */
 struct queue_brain {
     struct tg_term *term;
@@ -236,13 +262,13 @@ struct queue_brain {
     /* the pace */
     struct tg_mono moved;
     uint64_t credit_micro; /* millionths of a person */
-    uint64_t ahead_micro;  /* let in and not yet seen taking a unit */
     uint64_t pace_milli;
     uint64_t pace_term;
     struct tg_mono pace_heard;
     bool pace_known;
     struct queue_stock stock;
     struct queue_presence presence;
+    struct queue_room room;
     /* the board */
     struct queue_board told;
     struct tg_mono told_at;

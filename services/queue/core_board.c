@@ -60,7 +60,7 @@ static struct queue_board compose(const struct queue_brain *brain, struct queue_
                                 .watermark = brain->watermark,
                                 .present_at_open = brain->present_at_open,
                                 .index_at_open = brain->index_at_open,
-                                .pace_milli = queue_speed_now(brain, now.mono),
+                                .pace_milli = queue_pace_told(brain, now.mono),
                                 .waiting = waiting_of(brain, now.mono),
                                 .remaining = brain->stock.free,
                                 .held = brain->stock.held,

@@ -29,8 +29,7 @@ void queue_line_reset(struct queue_brain *brain, struct tg_mono now)
     brain->gap_to = 0;
     brain->moved = now;
     brain->credit_micro = 0;
-    brain->ahead_micro = 0;
-    queue_presence_reset(&brain->presence, now);
+    queue_presence_reset(brain, now);
     memset(&brain->stock, 0, sizeof brain->stock);
     memset(brain->edges, 0, sizeof brain->edges);
 }

@@ -39,14 +39,6 @@ bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now)
     return brain->stock.known && now.ms - brain->stock.heard.ms <= QUEUE_STOCK_STALE_MS;
 }
 
-/* Units that left the free ones were taken by people who had been let in. */
-static void settle_ahead(struct queue_brain *brain, uint64_t free_before, uint64_t free_now)
-{
-    uint64_t taken = free_before > free_now ? free_before - free_now : 0;
-    brain->ahead_micro -= smaller(taken * MICRO, brain->ahead_micro);
-    queue_presence_taken(&brain->presence, taken);
-}
-
 void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
                        const struct queue_event *event)
 {
@@ -58,8 +50,8 @@ void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
     if (same_gate && event->stock.gate_now_ms < stock->gate_now_ms) {
         return; /* another reserve instance told something newer already */
     }
-    if (same_gate && event->stock.known) {
-        settle_ahead(brain, stock->free, event->stock.free);
+    if (same_gate && event->stock.known && event->stock.free < stock->free) {
+        queue_presence_taken(&brain->presence, stock->free - event->stock.free);
     }
     stock->epoch = event->stock.epoch;
     stock->known = event->stock.known;
@@ -72,26 +64,33 @@ void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
     }
 }
 
-static void decay_ahead(struct queue_brain *brain, uint64_t passed_ms)
-{
-    uint64_t share = brain->ahead_micro / QUEUE_AHEAD_STAY_MS * passed_ms;
-    uint64_t gone = share + passed_ms * (MICRO / 1000);
-    brain->ahead_micro -= smaller(gone, brain->ahead_micro);
-}
-
 /* People who may still be let in for the units that are free, and within the sale's cap. */
-static uint64_t room_ahead(const struct queue_brain *brain)
+static uint64_t room_left(const struct queue_brain *brain)
 {
-    uint64_t limit = (brain->stock.free * QUEUE_AHEAD_PER_FREE + QUEUE_AHEAD_CONSTANT) * MICRO;
-    uint64_t room = limit > brain->ahead_micro ? (limit - brain->ahead_micro) / MICRO : 0;
+    const struct queue_presence *presence = &brain->presence;
+    uint64_t people = queue_room_people(&brain->room, brain->stock.free);
+    uint64_t there = queue_room_standing_milli(&brain->room) / 1000 +
+                     presence->slots[presence->at].asked + queue_presence_coming(presence, 1);
+    uint64_t room = there < people ? people - there : 0;
     uint64_t inside = queue_presence_inside(brain);
     return inside < brain->view.inside_max ? smaller(room, brain->view.inside_max - inside) : 0;
 }
 
-static bool may_move(const struct queue_brain *brain, struct tg_mono now)
+bool queue_sells(const struct queue_brain *brain, struct tg_mono now)
 {
-    return queue_acts(brain) && brain->view.phase == TG_PHASE_OPEN && queue_ranks_known(brain) &&
+    return brain->view.phase == TG_PHASE_OPEN && queue_ranks_known(brain) &&
            queue_stock_fresh(brain, now) && !brain->stock.paused && brain->stock.free > 0;
+}
+
+uint64_t queue_pace_told(const struct queue_brain *brain, struct tg_mono now)
+{
+    uint64_t speed = queue_speed_now(brain, now);
+    if (queue_sells(brain, now) && room_left(brain) * 1000 >= speed) {
+        return speed;
+    }
+    uint64_t lately = queue_presence_lately(&brain->presence, QUEUE_TOLD_SLOTS) * MICRO /
+                      (QUEUE_TOLD_SLOTS * QUEUE_PRESENCE_SLOT_MS);
+    return smaller(lately > QUEUE_TOLD_MIN ? lately : QUEUE_TOLD_MIN, speed);
 }
 
 uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64_t to)
@@ -107,7 +106,7 @@ uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64
  * are not people who could take a unit: only those before and behind the gap need room. */
 static uint64_t within_room(const struct queue_brain *brain, uint64_t people)
 {
-    uint64_t room = room_ahead(brain);
+    uint64_t room = room_left(brain);
     const uint64_t end = queue_rank_of(brain, brain->index_end);
     const uint64_t gap_from = queue_rank_of(brain, brain->gap_from);
     uint64_t left = end > brain->watermark ? end - brain->watermark : 0;
@@ -129,7 +128,7 @@ static uint64_t within_room(const struct queue_brain *brain, uint64_t people)
  * known end, at the pace, while units are free; new indexes are given behind that. */
 static void walk_on(struct queue_brain *brain, uint64_t people)
 {
-    if (brain->witnessed || brain->watermark < brain->index_end || room_ahead(brain) == 0) {
+    if (brain->witnessed || brain->watermark < brain->index_end || room_left(brain) == 0) {
         return;
     }
     brain->gap_from = brain->watermark;
@@ -143,9 +142,8 @@ void queue_watermark_move(struct queue_brain *brain, struct tg_mono now)
     uint64_t passed_ms =
         passed < 0 ? 0 : (uint64_t)(passed > QUEUE_STEP_MS_MAX ? QUEUE_STEP_MS_MAX : passed);
     brain->moved = now;
-    decay_ahead(brain, passed_ms);
     queue_presence_tick(brain, now);
-    if (!may_move(brain, now)) {
+    if (!queue_acts(brain) || !queue_sells(brain, now)) {
         brain->credit_micro = 0;
         return;
     }
@@ -158,6 +156,5 @@ void queue_watermark_move(struct queue_brain *brain, struct tg_mono now)
     brain->credit_micro = people < due ? 0 : brain->credit_micro - people * MICRO;
     uint64_t ghosts = queue_gap_within(brain, brain->watermark, brain->watermark + people);
     queue_presence_passed(&brain->presence, people - ghosts);
-    brain->ahead_micro += (people - ghosts) * MICRO * 1000 / brain->presence.haste_permille;
     brain->watermark += people;
 }

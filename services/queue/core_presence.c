@@ -6,9 +6,10 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-void queue_presence_reset(struct queue_presence *presence, struct tg_mono now)
+void queue_presence_reset(struct queue_brain *brain, struct tg_mono now)
 {
-    *presence = (struct queue_presence){.slot_began = now, .haste_permille = 1000};
+    brain->presence = (struct queue_presence){.slot_began = now, .haste_permille = 1000};
+    queue_room_reset(&brain->room);
 }
 
 void queue_presence_passed(struct queue_presence *presence, uint64_t people)
@@ -60,6 +61,14 @@ static uint64_t wanted_haste(const struct queue_presence *presence)
     return asked >= passed ? 1000 : smaller(passed * 1000 / asked, QUEUE_HASTE_MAX_PERMILLE);
 }
 
+static enum queue_gate gate_of(const struct queue_brain *brain, struct tg_mono now)
+{
+    if (queue_stock_fresh(brain, now) && brain->stock.free == 0) {
+        return QUEUE_GATE_EMPTY;
+    }
+    return queue_sells(brain, now) ? QUEUE_GATE_SELLS : QUEUE_GATE_SHUT;
+}
+
 /* Slowly up, at once down: absent people cost time, a crowd costs the purchase path. */
 static void turn(struct queue_brain *brain, struct tg_mono now)
 {
@@ -68,6 +77,7 @@ static void turn(struct queue_brain *brain, struct tg_mono now)
     presence->passed_sum += past->passed * 1000 - presence->passed_sum / QUEUE_PRESENCE_FADE;
     presence->asked_sum +=
         slot_before(presence, 0)->asked * 1000 - presence->asked_sum / QUEUE_PRESENCE_FADE;
+    queue_room_turn(&brain->room, slot_before(presence, 0), gate_of(brain, now));
     uint64_t haste = wanted_haste(presence);
     uint64_t most = presence->haste_permille + presence->haste_permille / QUEUE_HASTE_STEP;
     if (haste > presence->haste_permille) {
@@ -83,24 +93,37 @@ void queue_presence_tick(struct queue_brain *brain, struct tg_mono now)
 {
     int64_t behind_ms = now.ms - brain->presence.slot_began.ms;
     if (behind_ms > QUEUE_PRESENCE_SLOT_MS * QUEUE_PRESENCE_SLOTS) {
-        queue_presence_reset(&brain->presence, now); /* frozen: what it knew is over */
+        queue_presence_reset(brain, now); /* frozen: what it knew is over */
     }
     while (now.ms - brain->presence.slot_began.ms >= QUEUE_PRESENCE_SLOT_MS) {
         turn(brain, now);
     }
 }
 
+uint64_t queue_presence_lately(const struct queue_presence *presence, size_t slots)
+{
+    uint64_t passed = 0;
+    for (size_t i = 0; i < slots; i++) {
+        passed += slot_before(presence, i)->passed;
+    }
+    return passed;
+}
+
+uint64_t queue_presence_coming(const struct queue_presence *presence, size_t times)
+{
+    return queue_presence_lately(presence, QUEUE_PRESENCE_LAG_SLOTS * times) * 1000 /
+           presence->haste_permille;
+}
+
 uint64_t queue_presence_inside(const struct queue_brain *brain)
 {
     const struct queue_presence *presence = &brain->presence;
-    uint64_t asked = 0, taken = 0, coming = 0;
+    uint64_t asked = 0, taken = 0;
     for (size_t i = 0; i < QUEUE_PRESENCE_SLOTS; i++) {
         asked += presence->slots[i].asked;
         taken += presence->slots[i].taken;
     }
-    for (size_t i = 0; i < QUEUE_PRESENCE_LAG_SLOTS * 2; i++) { /* the slowest as well */
-        coming += slot_before(presence, i)->passed;
-    }
     uint64_t passes = asked > taken ? asked - taken : 0;
-    return passes + coming * 1000 / presence->haste_permille + brain->stock.held;
+    uint64_t coming = queue_presence_coming(presence, 2); /* the slowest as well */
+    return passes + coming + brain->stock.held;
 }

@@ -54,7 +54,6 @@ static void check(const struct admission_event *event)
         HOLDS(strlen(event->peer.instance) < TG_TERM_INSTANCE_BYTES);
         break;
     case ADMISSION_STOCK:
-        HOLDS(event->stock.free <= (uint64_t)TG_MAX_UNITS_PER_ITEM * TG_MAX_ITEMS_PER_SALE);
         break;
     case ADMISSION_LOAD:
         HOLDS(event->load.daemon < ADMISSION_DAEMONS);

@@ -91,7 +91,6 @@ static void step(void)
     if (now.ms % TELL_MS == 0) {
         tell();
     }
-    admission_control_stock(&control, 30000000);
     admission_control_flow(&control, now, flow);
     uint64_t before = control.base_milli;
     admission_control_turn(&control, now, &bounds, flow.watermark);

@@ -63,7 +63,6 @@ static void hear_stock(uint64_t epoch, bool known)
     struct admission_event event = {.kind = ADMISSION_STOCK};
     event.stock.epoch = epoch;
     event.stock.known = known;
-    event.stock.free = 100000;
     feed(&event);
 }
 

@@ -63,7 +63,6 @@ static int begin(void **state)
     bench.told[ADMISSION_LEDGER] = true;
     bench.used_permille = 1000;
     admission_control_begin(&bench.control, &goals);
-    admission_control_stock(&bench.control, 10000000);
     bench.flow.scheduled = true;
     step();
     bench.flow = (struct admission_flow){.open = true};
@@ -284,32 +283,6 @@ static void an_expired_signal_within_its_limit_holds(void **state)
     assert_true(bench.pace.pace_milli > held);
 }
 
-static void few_units_left_let_fewer_in(void **state)
-{
-    admission_control_stock(&bench.control, 490);
-    step();
-    is(500000, ADMISSION_BY_REMAINING);
-    admission_control_stock(&bench.control, 1);
-    step();
-    is(11000, ADMISSION_BY_REMAINING);
-}
-
-/* A tenth of those let in take a unit: ten times as many are let in for what is left. */
-static void remaining_units_count_by_how_many_people_take_one(void **state)
-{
-    uint64_t left = 6000;
-    bench.control.free_units = left;
-    bench.bounds.max_milli = 1000000;
-    while (left > 50) {
-        uint64_t before = bench.flow.watermark;
-        step();
-        left -= (bench.flow.watermark - before) / 10;
-        admission_control_stock(&bench.control, left);
-    }
-    assert_int_equal(bench.pace.limiting, ADMISSION_BY_REMAINING);
-    assert_in_range(bench.pace.pace_milli, left * 8000, left * 13000);
-}
-
 /* ---- the operator ---- */
 
 static void an_operators_pace_is_neither_judged_nor_outside_the_bounds(void **state)
@@ -408,8 +381,6 @@ int main(void)
         cmocka_unit_test_setup(a_p99_of_a_handful_says_nothing, begin),
         cmocka_unit_test_setup(what_is_unknown_holds_and_still_slows, begin),
         cmocka_unit_test_setup(an_expired_signal_within_its_limit_holds, begin),
-        cmocka_unit_test_setup(few_units_left_let_fewer_in, begin),
-        cmocka_unit_test_setup(remaining_units_count_by_how_many_people_take_one, begin),
         cmocka_unit_test_setup(an_operators_pace_is_neither_judged_nor_outside_the_bounds, begin),
         cmocka_unit_test_setup(a_slow_word_of_the_operator_proves_nothing_about_more, begin),
         cmocka_unit_test_setup(an_override_ends_the_ramp, begin),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue's core: leases, the opening, the watermark, the look-ahead, the board.
+// The queue's core: leases, the opening, the watermark, the room, the board.
 #include "tests/unit/cmocka_tests.h"
 
+#include "services/queue/core_parts.h"
 #include "tests/unit/queue_bench.h"
 
 #include <stdio.h>
@@ -34,6 +35,15 @@ static void presence(struct queue_event *out_event)
     *out_event = (struct queue_event){.kind = QUEUE_PRESENCE};
     out_event->presence.edge = "edge-a";
     out_event->presence.generation = 1;
+}
+
+/* The same, of a sale of so many units. */
+static void open_units(uint64_t units)
+{
+    bench_begin(&bench, "queue-a");
+    bench.free_units = units;
+    bench_activate(&bench);
+    open_with(10000);
 }
 
 /* ---- leases ---- */
@@ -289,40 +299,115 @@ static void stock_told_out_of_order_is_ignored(void **state)
     assert_int_equal(bench.board.remaining, 0);
 }
 
-/* ---- the look-ahead ---- */
+/* ---- the room ---- */
+
+static void ask_for_passes(struct queue_bench *of, uint64_t people)
+{
+    struct queue_event event;
+    presence(&event);
+    event.presence.index_end = of->brain.index_end;
+    event.presence.passes_asked = people;
+    bench_feed(of, &event);
+}
 
 static void people_are_not_let_in_to_nothing(void **state)
 {
-    bench.free_units = 5;
-    open_with(10000);
+    open_units(10);
     bench_run(&bench, 1000);
-    /* 5 x 3 + 10 at once, and a few for those who did not come within the second */
-    assert_in_range(bench.brain.watermark, 25, 32);
+    assert_int_equal(bench.brain.watermark, 11 + 10);
+}
+
+/* Everybody who is let in asks, and nobody takes a unit. */
+static void run_asking(int64_t ms)
+{
+    for (; ms > 0; ms -= 500) {
+        uint64_t before = bench.brain.watermark;
+        bench_run(&bench, 500);
+        ask_for_passes(&bench, bench.brain.watermark - before);
+    }
+}
+
+static void who_stands_before_the_gate_is_waited_for(void **state)
+{
+    open_units(1000);
+    run_asking(4000);
+    uint64_t before = bench.brain.watermark;
+    assert_in_range(before, 1000, 1110);
+    run_asking(30000); /* if nobody takes one, the path stands still */
+    assert_in_range(bench.brain.watermark, before, 1900);
+    run_asking(60000); /* but no longer than passes live */
+    assert_true(bench.brain.watermark > 4000);
 }
 
 static void taken_units_make_room_for_others(void **state)
 {
-    bench.free_units = 100;
-    open_with(10000);
+    open_units(100);
     bench_run(&bench, 1000);
-    uint64_t before = bench.brain.watermark;
-    assert_in_range(before, 310, 380);
-    for (uint64_t taken = 0; taken < 40; taken++) {
+    ask_for_passes(&bench, 120);
+    for (uint64_t taken = 0; taken < 60; taken++) {
         bench.free_units--;
         bench_run(&bench, BENCH_STEP_MS);
     }
-    /* 40 came, but for 60 units only 190 may be on their way: nobody new meanwhile */
-    assert_in_range(bench.brain.watermark, before, before + 20);
+    /* 60 stand there, for 40 units only 54 may: nobody new meanwhile */
+    assert_in_range(bench.brain.watermark, 120, 125);
+    bench_run(&bench, 20000); /* the others were as quick, or do not come */
+    assert_true(bench.brain.watermark > 140);
+}
+
+static void time_stands_still_before_a_gate_that_is_shut(void **state)
+{
+    open_units(100);
+    bench_run(&bench, 1000);
+    ask_for_passes(&bench, 120);
+    bench_run(&bench, 1000);
+    bench.view.phase = TG_PHASE_PAUSED;
+    uint64_t standing = queue_room_standing_milli(&bench.brain.room);
+    bench_run(&bench, 30000);
+    assert_in_range(queue_room_standing_milli(&bench.brain.room), standing - 1000, standing);
+}
+
+static void a_standby_knows_who_stands_before_the_gate(void **state)
+{
+    static struct queue_bench standby;
+    bench_begin(&standby, "queue-b");
+    standby.connected = false; /* it never becomes active */
+    standby.view.phase = TG_PHASE_OPEN;
+    bench_run(&standby, 1000);
+    ask_for_passes(&standby, 120);
+    standby.free_units -= 50;
+    bench_run(&standby, 1000);
+    assert_int_equal(standby.brain.watermark, 0);
+    assert_in_range(queue_room_standing_milli(&standby.brain.room), 65000, 70000);
+}
+
+/* Whoever let them in is gone. */
+static void units_taken_by_people_it_did_not_see_say_little(void **state)
+{
+    open_units(5000);
+    bench_run(&bench, 50);
+    bench.free_units = 3000;
+    bench_run(&bench, 1000);
+    uint64_t before = bench.brain.watermark;
+    bench_run(&bench, 6000);
+    assert_in_range(bench.brain.watermark, before + 800, before + 3000);
 }
 
 static void absent_people_slow_the_line_but_do_not_stop_it(void **state)
 {
-    bench.free_units = 1;
-    open_with(10000);
+    open_units(1);
     bench_run(&bench, 10000);
     uint64_t before = bench.brain.watermark;
     bench_run(&bench, 60000);
-    assert_in_range(bench.brain.watermark, before + 120, before + 300);
+    assert_in_range(bench.brain.watermark, before + 200, before + 500);
+}
+
+static void the_board_tells_how_fast_people_really_come_in(void **state)
+{
+    open_units(2000);
+    run_asking(500);
+    assert_int_equal(bench.board.pace_milli, BENCH_PACE_MILLI);
+    run_asking(6000);
+    assert_in_range(bench.board.pace_milli, QUEUE_TOLD_MIN, BENCH_PACE_MILLI / 4);
 }
 
 /* ---- the board ---- */
@@ -519,7 +604,12 @@ int main(void)
         cmocka_unit_test_setup(a_late_tick_lets_in_half_a_second_at_most, begin_active),
         cmocka_unit_test_setup(stock_told_out_of_order_is_ignored, begin_active),
         cmocka_unit_test_setup(people_are_not_let_in_to_nothing, begin_active),
+        cmocka_unit_test_setup(who_stands_before_the_gate_is_waited_for, begin_active),
         cmocka_unit_test_setup(taken_units_make_room_for_others, begin_active),
+        cmocka_unit_test_setup(time_stands_still_before_a_gate_that_is_shut, begin_active),
+        cmocka_unit_test_setup(a_standby_knows_who_stands_before_the_gate, begin_active),
+        cmocka_unit_test_setup(units_taken_by_people_it_did_not_see_say_little, begin_active),
+        cmocka_unit_test_setup(the_board_tells_how_fast_people_really_come_in, begin_active),
         cmocka_unit_test_setup(absent_people_slow_the_line_but_do_not_stop_it, begin_active),
         cmocka_unit_test_setup(boards_come_every_200_ms_and_versions_grow_with_content,
                                begin_active),
