@@ -338,8 +338,10 @@ void admission_budget_share(const uint64_t *wants, size_t count, uint64_t total,
 {
     size_t hungry = 0;
     for (size_t i = 0; i < count; i++) {
-        out_shares[i] = 0;
         hungry += wants[i] > 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        out_shares[i] = wants[i] > 0 ? 0 : total / (hungry + 1);
     }
     bool sated = true;
     while (sated) {

@@ -166,7 +166,8 @@ uint64_t admission_control_want(const struct admission_control *control,
                                 const struct admission_bounds *bounds);
 
 /* Divides `total` fairly: nobody gets more than it wants, and nobody less than another who wants
- * more. `wants` and `out_shares` have `count` entries. */
+ * more. Whoever wants nothing is told what one more is sure of: it may thaw before the next
+ * division. `wants` and `out_shares` have `count` entries. */
 void admission_budget_share(const uint64_t *wants, size_t count, uint64_t total,
                             uint64_t *out_shares);
 
