@@ -91,7 +91,7 @@ def arguments():
         one.add_argument("--pace", type=int, default=1000, help="people let in per second (default 1000)")
         one.add_argument("--policy", choices=("fifo", "random", "lottery"), default="fifo",
                          help="in the order of arrival, drawn at the opening, or only the registered are drawn (default fifo)")
-        one.add_argument("--connections", type=int, default=2048, help="shared by all buyers, who wait for one (default 2048)")
+        one.add_argument("--connections", type=int, default=512, help="shared by all buyers, who wait for one (default 512)")
         one.add_argument("--out", default="", help="where the JSON report goes (default: report.json in the run folder)")
         one.add_argument("--once", action="store_true", help="stop the stack afterwards")
         one.add_argument("--port", type=int, default=8080, help="the page's port if it is free (default 8080)")
