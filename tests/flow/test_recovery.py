@@ -75,7 +75,8 @@ def test_a_resume_says_why_not(shop):
     refused = ctl_json(shop, "sale", "resume", sale, code=1)
     assert refused["reason"] == "not_proved"
     assert "0 clean rounds of epoch 1 in a row, 2 needed" in refused["detail"]
-    assert "the last round: alarm, A (1): recorded in the ledger, unknown to the gate" in refused["detail"]
+    assert "the last round: alarm, C1 (1): held or settled is not what the holds add up to" in refused["detail"]
+    assert f"A (1): recorded in the ledger, unknown to the gate: {answer.json['reservationId']}" in refused["detail"]
     shop.stack.ctl("sale", "rebuild", sale)
     since = time.time()
     resume(shop, sale)
