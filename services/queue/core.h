@@ -157,6 +157,8 @@ struct queue_event {
             int64_t gate_now_ms;
             uint64_t free;
             uint64_t held;
+            uint64_t settled;
+            uint64_t sequence; /* of the gate's log */
         } stock;
     };
 };
@@ -209,6 +211,8 @@ struct queue_stock {
     struct tg_mono heard;
     uint64_t free;
     uint64_t held;
+    uint64_t settled;
+    uint64_t sequence; /* of the gate's log */
 };
 
 struct queue_presence_slot {

@@ -8,6 +8,11 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* A pace is accepted from the highest term; one that has fallen silent no longer binds, because an
  * admission brain that restarts alone cannot know which number its predecessor had. */
 void queue_pace_heard(struct queue_brain *brain, struct tg_mono now, uint64_t term,
@@ -39,6 +44,23 @@ bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now)
     return brain->stock.known && now.ms - brain->stock.heard.ms <= QUEUE_STOCK_STALE_MS;
 }
 
+static uint64_t grown(uint64_t before, uint64_t now)
+{
+    return now > before ? now - before : 0;
+}
+
+/* Units taken since the last stock. What lapsed meanwhile hides as many: the log has an entry for
+ * every hold, settlement and release, and held - lapsed is what the free units lost. Exact for one
+ * unit each; of carts it is at least as many as the free units lost. */
+static uint64_t taken_since(const struct queue_stock *stock, const struct queue_event *event)
+{
+    uint64_t lost = grown(event->stock.free, stock->free);
+    uint64_t entries = grown(stock->sequence, event->stock.sequence) + lost;
+    uint64_t others =
+        grown(stock->settled, event->stock.settled) + grown(stock->free, event->stock.free);
+    return larger(lost, grown(others, entries) / 2);
+}
+
 void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
                        const struct queue_event *event)
 {
@@ -50,8 +72,8 @@ void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
     if (same_gate && event->stock.gate_now_ms < stock->gate_now_ms) {
         return; /* another reserve instance told something newer already */
     }
-    if (same_gate && event->stock.known && event->stock.free < stock->free) {
-        queue_presence_taken(&brain->presence, stock->free - event->stock.free);
+    if (same_gate && event->stock.known) {
+        queue_presence_taken(&brain->presence, taken_since(stock, event));
     }
     stock->epoch = event->stock.epoch;
     stock->known = event->stock.known;
@@ -61,6 +83,8 @@ void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
     if (event->stock.known) {
         stock->free = event->stock.free;
         stock->held = event->stock.held;
+        stock->settled = event->stock.settled;
+        stock->sequence = event->stock.sequence;
     }
 }
 

@@ -102,14 +102,16 @@ enum tg_reason queue_wire_stock(const char *sale, const Tidegate__V1__Stock *sto
         return TG_REASON_MALFORMED;
     }
     uint64_t free_units = 0;
-    uint64_t held = 0;
+    uint64_t held = 0, settled = 0;
     for (size_t i = 0; i < stock->n_items; i++) {
         const Tidegate__V1__ItemStock *item = stock->items[i];
-        if (item->free > TG_MAX_UNITS_PER_ITEM || item->held > TG_MAX_UNITS_PER_ITEM) {
+        if (item->free > TG_MAX_UNITS_PER_ITEM || item->held > TG_MAX_UNITS_PER_ITEM ||
+            item->settled > TG_MAX_UNITS_PER_ITEM) {
             return TG_REASON_MALFORMED;
         }
         free_units += item->free;
         held += item->held;
+        settled += item->settled;
     }
     out_event->kind = QUEUE_STOCK;
     out_event->stock.epoch = stock->epoch;
@@ -118,6 +120,8 @@ enum tg_reason queue_wire_stock(const char *sale, const Tidegate__V1__Stock *sto
     out_event->stock.gate_now_ms = stock->gate_now_ms;
     out_event->stock.free = free_units;
     out_event->stock.held = held;
+    out_event->stock.settled = settled;
+    out_event->stock.sequence = stock->sequence;
     return TG_REASON_NONE;
 }
 

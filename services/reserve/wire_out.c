@@ -181,6 +181,7 @@ void reserve_wire_stock(const struct tg_sale *sale, const struct reserve_look *l
     message->paused = look->pause_count > 0;
     message->attested_until_ms = look->attested_until_ms;
     message->gate_now_ms = look->now_ms;
+    message->sequence = (uint64_t)look->sequence;
     message->n_items = look->item_count;
     message->items = out_stock->pointers;
     for (uint32_t i = 0; i < look->item_count; i++) {

@@ -354,6 +354,34 @@ static void taken_units_make_room_for_others(void **state)
     assert_true(bench.brain.watermark > 140);
 }
 
+/* A unit that lapses while another is taken leaves as many free as before: the log tells. */
+static void lapses_do_not_hide_who_took_a_unit(void **state)
+{
+    struct queue_event event = {.kind = QUEUE_STOCK};
+    event.stock.epoch = 1;
+    event.stock.known = true;
+    event.stock.free = 100;
+    event.stock.settled = 20;
+    event.stock.sequence = 500;
+    event.stock.gate_now_ms = bench.now.wall.ms + 1000;
+    open_with(1000);
+    bench.gate = false;
+    bench_feed(&bench, &event);
+    const struct queue_presence *presence = &bench.brain.presence;
+    const uint64_t before = presence->slots[presence->at].taken;
+    event.stock.gate_now_ms++;
+    event.stock.sequence += 30 + 25 + 4; /* held, lapsed, paid */
+    event.stock.free = 100 - 30 + 25;
+    event.stock.settled += 4;
+    bench_feed(&bench, &event);
+    assert_int_equal(presence->slots[presence->at].taken - before, 30);
+    event.stock.gate_now_ms++;
+    event.stock.sequence += 5 + 40;
+    event.stock.free += 40 - 5;
+    bench_feed(&bench, &event);
+    assert_int_equal(presence->slots[presence->at].taken - before, 35);
+}
+
 static void time_stands_still_before_a_gate_that_is_shut(void **state)
 {
     open_units(100);
@@ -606,6 +634,7 @@ int main(void)
         cmocka_unit_test_setup(people_are_not_let_in_to_nothing, begin_active),
         cmocka_unit_test_setup(who_stands_before_the_gate_is_waited_for, begin_active),
         cmocka_unit_test_setup(taken_units_make_room_for_others, begin_active),
+        cmocka_unit_test_setup(lapses_do_not_hide_who_took_a_unit, begin_active),
         cmocka_unit_test_setup(time_stands_still_before_a_gate_that_is_shut, begin_active),
         cmocka_unit_test_setup(a_standby_knows_who_stands_before_the_gate, begin_active),
         cmocka_unit_test_setup(units_taken_by_people_it_did_not_see_say_little, begin_active),
