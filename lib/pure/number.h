@@ -25,6 +25,16 @@ size_t tg_unsigned_format(uint64_t value, char *out_text);
 /* All of them are at most TG_COUNT_MAX. */
 bool tg_counts_valid(const uint64_t *counts, size_t length);
 
+static inline uint64_t tg_smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t tg_larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* price x quantity summed: minor units of one currency. 0 or TG_ERR_RANGE on overflow. */
 TG_MUST_CHECK int tg_money_add(uint64_t total_minor, uint64_t price_minor, uint64_t quantity,
                                uint64_t *out_total_minor);

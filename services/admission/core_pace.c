@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/admission/core_pace.h"
 
+#include "lib/pure/number.h"
+
 #include <string.h>
 
 #define NO_SIGNAL SIZE_MAX
 /* Let through within a second: more is a watermark that was adopted, not people. */
 #define PEOPLE_MAX ((uint64_t)1000000)
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
 {
-    return smaller(larger(value, low), high);
+    return tg_smaller(tg_larger(value, low), high);
 }
 
 void admission_control_begin(struct admission_control *control, const struct admission_goals *goals)
@@ -39,9 +31,9 @@ void admission_control_load(struct admission_control *control, struct tg_mono no
     heard->at = now;
     heard->load.requests += load->requests;
     heard->load.errors += load->errors;
-    heard->load.in_flight = larger(heard->load.in_flight, load->in_flight);
+    heard->load.in_flight = tg_larger(heard->load.in_flight, load->in_flight);
     if (load->requests >= ADMISSION_LOAD_REQUESTS_MIN || load->daemon == ADMISSION_EDGE) {
-        heard->load.p99_us = larger(heard->load.p99_us, load->p99_us);
+        heard->load.p99_us = tg_larger(heard->load.p99_us, load->p99_us);
     }
 }
 
@@ -191,7 +183,7 @@ static struct admission_pressure pressure_of(const struct admission_control *con
     for (size_t i = 0; i < ADMISSION_DAEMONS; i++) {
         requests += control->loads[i].load.requests;
         errors += control->loads[i].load.errors;
-        in_flight = larger(in_flight, control->loads[i].load.in_flight);
+        in_flight = tg_larger(in_flight, control->loads[i].load.in_flight);
     }
     press(&worst, ADMISSION_BY_IN_FLIGHT, in_flight, goals->in_flight);
     press(&worst, ADMISSION_BY_ERRORS, requests > 0 ? errors * 1000 / requests : 0,
@@ -222,14 +214,14 @@ static uint64_t slowed(const struct admission_control *control, uint64_t base, u
 {
     uint64_t left = within((uint64_t)1000 * 1000 / control->pressure.permille, ADMISSION_SLOW_MIN,
                            ADMISSION_SLOW_MAX);
-    return larger(smaller(base, flow) * left / 1000, base * ADMISSION_SLOW_MIN / 1000);
+    return tg_larger(tg_smaller(base, flow) * left / 1000, base * ADMISSION_SLOW_MIN / 1000);
 }
 
 /* In proportion while it is small, so that a small path is not overrun. */
 static uint64_t climb(uint64_t base, const struct admission_bounds *bounds)
 {
     uint64_t most = bounds->max_milli / ADMISSION_CLIMB_PART;
-    return larger(smaller(base / ADMISSION_CLIMB_SHARE, most), 1);
+    return tg_larger(tg_smaller(base / ADMISSION_CLIMB_SHARE, most), 1);
 }
 
 static void judge(struct admission_control *control, struct tg_mono now,
@@ -269,7 +261,7 @@ void admission_control_turn(struct admission_control *control, struct tg_mono no
         return;
     }
     uint64_t people = watermark > control->watermark ? watermark - control->watermark : 0;
-    people = smaller(people, PEOPLE_MAX);
+    people = tg_smaller(people, PEOPLE_MAX);
     judge(control, now, bounds, people * 1000000 / (uint64_t)passed_ms);
     begin_turn(control, now, watermark);
 }

@@ -136,29 +136,25 @@ void invariant_advance(struct invariant_sale *sale, enum invariant_result result
     case INVARIANT_JUDGE:
         break;
     case INVARIANT_SERVER:
-        round->step = INVARIANT_LOOK1;
+    case INVARIANT_HEAD:
+    case INVARIANT_HELD1:
+    case INVARIANT_UNACKED1:
+    case INVARIANT_SETTLED1:
+    case INVARIANT_HELD2:
+    case INVARIANT_SETTLED2:
+    case INVARIANT_RELEASED2:
+    case INVARIANT_FREE2:
+        round->step++; /* the steps are in the proof's order */
         break;
     case INVARIANT_LOOK1:
         round->looked++;
         after_look1(sale, result);
-        break;
-    case INVARIANT_HEAD:
-        round->step = INVARIANT_LOG;
         break;
     case INVARIANT_LOG:
         after_log(sale, result);
         break;
     case INVARIANT_FILL:
         after_fill(sale, result);
-        break;
-    case INVARIANT_HELD1:
-        round->step = INVARIANT_UNACKED1;
-        break;
-    case INVARIANT_UNACKED1:
-        round->step = INVARIANT_SETTLED1;
-        break;
-    case INVARIANT_SETTLED1:
-        round->step = INVARIANT_RELEASED1;
         break;
     case INVARIANT_RELEASED1:
         round->complete = round->shard + 1 == round->shards;
@@ -170,18 +166,6 @@ void invariant_advance(struct invariant_sale *sale, enum invariant_result result
         break;
     case INVARIANT_LEDGER:
         round->step = round->complete ? INVARIANT_HELD2 : INVARIANT_JUDGE;
-        break;
-    case INVARIANT_HELD2:
-        round->step = INVARIANT_SETTLED2;
-        break;
-    case INVARIANT_SETTLED2:
-        round->step = INVARIANT_RELEASED2;
-        break;
-    case INVARIANT_RELEASED2:
-        round->step = INVARIANT_FREE2;
-        break;
-    case INVARIANT_FREE2:
-        round->step = INVARIANT_LOOK2;
         break;
     case INVARIANT_LOOK2:
         next_shard(round, INVARIANT_HELD2, INVARIANT_JUDGE);

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/core_parts.h"
 
+#include "lib/pure/number.h"
+
 #include <string.h>
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 void queue_line_reset(struct queue_brain *brain, struct tg_mono now)
 {
@@ -55,7 +47,7 @@ void queue_line_claim(struct queue_brain *brain, struct tg_mono now)
     if (!tg_term_speaks(brain->term) || brain->claimed == brain->term->number || !collected) {
         return;
     }
-    brain->gap_from = larger(brain->index_end, brain->watermark);
+    brain->gap_from = tg_larger(brain->index_end, brain->watermark);
     brain->gap_to = brain->gap_from + (brain->evidence ? gap_of(brain, now) : 0);
     brain->index_end = brain->gap_to;
     brain->claimed = brain->term->number;
@@ -104,7 +96,8 @@ static uint32_t block_of(const struct queue_edge *edge, struct tg_mono now)
     if (now.ms - edge->heard.ms < QUEUE_ARRIVALS_FRESH_MS && edge->arrivals > block) {
         block = edge->arrivals;
     }
-    return smaller(block < QUEUE_BLOCK_MIN ? QUEUE_BLOCK_MIN : block, TG_MAX_LEASE_INDEXES);
+    return (uint32_t)tg_smaller(block < QUEUE_BLOCK_MIN ? QUEUE_BLOCK_MIN : block,
+                                TG_MAX_LEASE_INDEXES);
 }
 
 static enum tg_reason lease_refusal(const struct queue_brain *brain)
@@ -131,7 +124,7 @@ struct queue_grant queue_line_lease(struct queue_brain *brain, struct tg_mono no
     struct queue_edge *row = edge_find(brain, now, edge);
     uint32_t block = row == NULL ? QUEUE_BLOCK_MIN : block_of(row, now);
     grant.first = brain->index_end;
-    grant.count = smaller(count, block);
+    grant.count = (uint32_t)tg_smaller(count, block);
     if (row != NULL) {
         row->before = row->block;
         row->block = block;
@@ -145,8 +138,8 @@ struct queue_grant queue_line_lease(struct queue_brain *brain, struct tg_mono no
 void queue_line_saw(struct queue_brain *brain, uint64_t watermark, uint64_t present_at_open,
                     uint64_t index_at_open)
 {
-    brain->watermark = larger(brain->watermark, watermark);
-    brain->index_end = larger(brain->index_end, brain->watermark);
+    brain->watermark = tg_larger(brain->watermark, watermark);
+    brain->index_end = tg_larger(brain->index_end, brain->watermark);
     if (!brain->opened && index_at_open > 0) {
         brain->opened = true;
         brain->present_at_open = present_at_open;

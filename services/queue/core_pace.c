@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/core_parts.h"
 
+#include "lib/pure/number.h"
+
 #define MICRO ((uint64_t)1000000)
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* A pace is accepted from the highest term; one that has fallen silent no longer binds, because an
  * admission brain that restarts alone cannot know which number its predecessor had. */
@@ -44,21 +36,17 @@ bool queue_stock_fresh(const struct queue_brain *brain, struct tg_mono now)
     return brain->stock.known && now.ms - brain->stock.heard.ms <= QUEUE_STOCK_STALE_MS;
 }
 
-static uint64_t grown(uint64_t before, uint64_t now)
-{
-    return now > before ? now - before : 0;
-}
-
-/* Units taken since the last stock. What lapsed meanwhile hides as many: the log has an entry for
- * every hold, settlement and release, and held - lapsed is what the free units lost. Exact for one
- * unit each; of carts it is at least as many as the free units lost. */
+/* Units taken since the last stock. A unit that lapsed meanwhile hides one that was taken, so the
+ * log is asked too: it has an entry for every hold, settlement and release. Exact for one unit
+ * each; of carts at least as many as the free units lost. All are counts within TG_COUNT_MAX. */
 static uint64_t taken_since(const struct queue_stock *stock, const struct queue_event *event)
 {
-    uint64_t lost = grown(event->stock.free, stock->free);
-    uint64_t entries = grown(stock->sequence, event->stock.sequence) + lost;
-    uint64_t others =
-        grown(stock->settled, event->stock.settled) + grown(stock->free, event->stock.free);
-    return larger(lost, grown(others, entries) / 2);
+    const int64_t lost = (int64_t)stock->free - (int64_t)event->stock.free; /* held - released */
+    const int64_t paid = (int64_t)event->stock.settled - (int64_t)stock->settled;
+    const int64_t entries = (int64_t)event->stock.sequence - (int64_t)stock->sequence;
+    const int64_t taken = (entries - paid + lost) / 2;
+    const int64_t most = taken > lost ? taken : lost;
+    return most > 0 ? (uint64_t)most : 0;
 }
 
 void queue_stock_heard(struct queue_brain *brain, struct tg_mono now,
@@ -97,7 +85,7 @@ static uint64_t room_left(const struct queue_brain *brain)
                      presence->slots[presence->at].asked + queue_presence_coming(presence, 1);
     uint64_t room = there < people ? people - there : 0;
     uint64_t inside = queue_presence_inside(brain);
-    return inside < brain->view.inside_max ? smaller(room, brain->view.inside_max - inside) : 0;
+    return inside < brain->view.inside_max ? tg_smaller(room, brain->view.inside_max - inside) : 0;
 }
 
 bool queue_sells(const struct queue_brain *brain, struct tg_mono now)
@@ -114,7 +102,7 @@ uint64_t queue_pace_told(const struct queue_brain *brain, struct tg_mono now)
     }
     uint64_t lately = queue_presence_lately(&brain->presence, QUEUE_TOLD_SLOTS) * MICRO /
                       (QUEUE_TOLD_SLOTS * QUEUE_PRESENCE_SLOT_MS);
-    return smaller(lately > QUEUE_TOLD_MIN ? lately : QUEUE_TOLD_MIN, speed);
+    return tg_smaller(lately > QUEUE_TOLD_MIN ? lately : QUEUE_TOLD_MIN, speed);
 }
 
 uint64_t queue_gap_within(const struct queue_brain *brain, uint64_t from, uint64_t to)
@@ -134,7 +122,7 @@ static uint64_t within_room(const struct queue_brain *brain, uint64_t people)
     const uint64_t end = queue_rank_of(brain, brain->index_end);
     const uint64_t gap_from = queue_rank_of(brain, brain->gap_from);
     uint64_t left = end > brain->watermark ? end - brain->watermark : 0;
-    people = smaller(people, left);
+    people = tg_smaller(people, left);
     uint64_t ghosts = queue_gap_within(brain, brain->watermark, brain->watermark + people);
     uint64_t before = 0;
     if (ghosts > 0 && gap_from > brain->watermark) {
@@ -143,7 +131,7 @@ static uint64_t within_room(const struct queue_brain *brain, uint64_t people)
     if (before > room) {
         return room;
     }
-    uint64_t behind = smaller(people - before - ghosts, room - before);
+    uint64_t behind = tg_smaller(people - before - ghosts, room - before);
     return before + ghosts + behind;
 }
 

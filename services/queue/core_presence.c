@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/core_parts.h"
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+#include "lib/pure/number.h"
 
 void queue_presence_reset(struct queue_brain *brain, struct tg_mono now)
 {
@@ -19,12 +16,12 @@ void queue_presence_passed(struct queue_presence *presence, uint64_t people)
 
 void queue_presence_asked(struct queue_presence *presence, uint64_t people)
 {
-    presence->slots[presence->at].asked += smaller(people, QUEUE_PRESENCE_PEOPLE_MAX);
+    presence->slots[presence->at].asked += tg_smaller(people, QUEUE_PRESENCE_PEOPLE_MAX);
 }
 
 void queue_presence_taken(struct queue_presence *presence, uint64_t units)
 {
-    presence->slots[presence->at].taken += units;
+    presence->slots[presence->at].taken += tg_smaller(units, QUEUE_PRESENCE_PEOPLE_MAX);
 }
 
 static const struct queue_presence_slot *slot_before(const struct queue_presence *presence,
@@ -58,7 +55,7 @@ static uint64_t wanted_haste(const struct queue_presence *presence)
     uint64_t prior = (uint64_t)QUEUE_PRESENCE_PRIOR * 1000;
     uint64_t passed = presence->passed_sum + prior;
     uint64_t asked = presence->asked_sum + prior;
-    return asked >= passed ? 1000 : smaller(passed * 1000 / asked, QUEUE_HASTE_MAX_PERMILLE);
+    return asked >= passed ? 1000 : tg_smaller(passed * 1000 / asked, QUEUE_HASTE_MAX_PERMILLE);
 }
 
 static enum queue_gate gate_of(const struct queue_brain *brain, struct tg_mono now)
@@ -81,7 +78,7 @@ static void turn(struct queue_brain *brain, struct tg_mono now)
     uint64_t haste = wanted_haste(presence);
     uint64_t most = presence->haste_permille + presence->haste_permille / QUEUE_HASTE_STEP;
     if (haste > presence->haste_permille) {
-        haste = edges_fresh(brain, now) ? smaller(haste, most) : presence->haste_permille;
+        haste = edges_fresh(brain, now) ? tg_smaller(haste, most) : presence->haste_permille;
     }
     presence->haste_permille = haste < 1000 ? 1000 : haste;
     presence->at = (presence->at + 1) % QUEUE_PRESENCE_SLOTS;

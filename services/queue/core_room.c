@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/queue/core_parts.h"
 
+#include "lib/pure/number.h"
+
 #define MILLI ((uint64_t)1000)
 
 /* From a robot to a person on a slow path. In slots, each of two stages: most need some time, and
  * some much. Their mean is as many seconds. */
 static const uint64_t stage_slots[QUEUE_CROWDS] = {1, 4, 9, 18};
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 void queue_room_reset(struct queue_room *room)
 {
@@ -38,8 +35,8 @@ static uint64_t conversion_permille(const struct queue_room *room)
 /* Whoever took a unit has had his time. */
 static void leave(struct queue_crowd *crowd, uint64_t people)
 {
-    uint64_t late = smaller(crowd->late, people);
-    uint64_t early = smaller(crowd->early, people - late);
+    uint64_t late = tg_smaller(crowd->late, people);
+    uint64_t early = tg_smaller(crowd->early, people - late);
     crowd->late -= late;
     crowd->early -= early;
     crowd->had_time += late + early;
@@ -73,7 +70,7 @@ static void judge(struct queue_room *room, struct queue_crowd *crowd, uint64_t l
 {
     uint64_t expected = expected_of(room, crowd, leaving, 0);
     uint64_t apart = taken > expected ? taken - expected : expected - taken;
-    apart = smaller(apart, QUEUE_PRESENCE_PEOPLE_MAX * MILLI);
+    apart = tg_smaller(apart, QUEUE_PRESENCE_PEOPLE_MAX * MILLI);
     crowd->missed += apart * apart / (taken + expected + MILLI);
     crowd->missed -= crowd->missed / QUEUE_CROWD_FADE;
 }
@@ -94,7 +91,7 @@ static size_t likeliest(const struct queue_room *room)
 {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < QUEUE_CROWDS; i++) {
-        least = smaller(least, room->crowds[i].missed);
+        least = tg_smaller(least, room->crowds[i].missed);
     }
     size_t slowest = QUEUE_CROWDS - 1;
     while (room->crowds[slowest].missed > least + QUEUE_CROWD_DOUBT * MILLI) {
@@ -109,7 +106,7 @@ static bool stands_still(struct queue_room *room, uint64_t taken, enum queue_gat
 {
     if (taken > 0) {
         room->overdue = 0;
-        room->still = smaller(room->still, QUEUE_CALM_SLOTS);
+        room->still = tg_smaller(room->still, QUEUE_CALM_SLOTS);
     }
     bool shut = gate == QUEUE_GATE_SHUT && queue_room_standing_milli(room) >= MILLI;
     bool overdue = gate == QUEUE_GATE_SELLS && room->overdue >= QUEUE_OVERDUE_UNITS * MILLI;
@@ -152,7 +149,7 @@ void queue_room_turn(struct queue_room *room, const struct queue_presence_slot *
             leave(crowd, room->units - crowd->had_time);
         }
     }
-    room->units = smaller(room->units, most_taken(room));
+    room->units = tg_smaller(room->units, most_taken(room));
     if (sells && !still) {
         fade(room);
     }

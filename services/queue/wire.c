@@ -98,7 +98,8 @@ enum tg_reason queue_wire_pace(const char *sale, const Tidegate__V1__Pace *pace,
 enum tg_reason queue_wire_stock(const char *sale, const Tidegate__V1__Stock *stock,
                                 struct queue_event *out_event)
 {
-    if (strcmp(stock->sale, sale) != 0 || stock->n_items > TG_MAX_ITEMS_PER_SALE) {
+    if (strcmp(stock->sale, sale) != 0 || stock->n_items > TG_MAX_ITEMS_PER_SALE ||
+        stock->sequence > TG_COUNT_MAX) {
         return TG_REASON_MALFORMED;
     }
     uint64_t free_units = 0;

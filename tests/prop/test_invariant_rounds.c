@@ -337,6 +337,14 @@ static void scan_buyers(struct world *w, struct checker *c)
     scan(w, INVARIANT_CLAIMED, c->claims, &c->claim_count);
 }
 
+static void read_free(const struct world *w, struct checker *c)
+{
+    c->free_tag = 0;
+    for (uint32_t unit = 0; unit < UNITS; unit++) {
+        c->free_tag = w->taken[unit] ? c->free_tag : invariant_units_tag(c->free_tag, 0, unit);
+    }
+}
+
 static enum invariant_result perform(struct world *w, struct checker *c)
 {
     const bool unacked_first = c->mutant == UNACKED_FIRST, backwards = c->mutant == R2_BACKWARDS;
@@ -392,10 +400,7 @@ static enum invariant_result perform(struct world *w, struct checker *c)
         scan(w, backwards ? INVARIANT_HELD : INVARIANT_RELEASED, c->r2, &c->r2_count);
         break;
     case INVARIANT_FREE2:
-        c->free_tag = 0;
-        for (uint32_t unit = 0; unit < UNITS; unit++) {
-            c->free_tag = w->taken[unit] ? c->free_tag : invariant_units_tag(c->free_tag, 0, unit);
-        }
+        read_free(w, c);
         break;
     case INVARIANT_LOOK2:
         if (c->mutant == LEDGER_LAST) {

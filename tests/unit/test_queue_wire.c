@@ -144,6 +144,7 @@ static void stock_is_summed_over_items_and_unknown_until_armed(void **state)
     stock.epoch = 5;
     stock.armed = true;
     stock.gate_now_ms = 77;
+    stock.sequence = 99;
     stock.items = list;
     stock.n_items = 2;
     assert_int_equal(queue_wire_stock("demo", &stock, &event), TG_REASON_NONE);
@@ -152,6 +153,10 @@ static void stock_is_summed_over_items_and_unknown_until_armed(void **state)
     assert_int_equal(event.stock.held, 3);
     assert_int_equal(event.stock.epoch, 5);
     assert_int_equal(event.stock.gate_now_ms, 77);
+    assert_int_equal(event.stock.sequence, 99);
+    stock.sequence = TG_COUNT_MAX + 1;
+    assert_int_equal(queue_wire_stock("demo", &stock, &event), TG_REASON_MALFORMED);
+    stock.sequence = TG_COUNT_MAX;
     stock.armed = false;
     assert_int_equal(queue_wire_stock("demo", &stock, &event), TG_REASON_NONE);
     assert_false(event.stock.known);
