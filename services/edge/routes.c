@@ -69,30 +69,19 @@ static const bool plain[256] = {[0x21 ... '$'] = true,
                                 [']' ... '~'] = true,
                                 [0x80 ... 0xff] = true};
 
-/* The segment at *at, as far as it can be a name, and *at behind it; false where an escape is
- * broken or stands for a byte that may not be in one. */
+/* The segment at *at, to the next slash or the end, and *at behind it; false where an escape is
+ * broken or a byte may not be in a name. */
 static bool decode_segment(const char **at, char out_name[SEGMENT_BYTES])
 {
     const char *text = *at;
     size_t length = 0;
-    for (;;) {
-        size_t run = 0;
-        while (plain[(unsigned char)text[run]]) {
-            run++;
-        }
-        if (run > SEGMENT_BYTES - 1 - length) {
+    while (*text != '\0' && *text != '/') {
+        char byte = *text++;
+        if (!plain[(unsigned char)byte] && (byte != '%' || !decode_escape(&text, &byte) ||
+                                            (byte != '%' && !plain[(unsigned char)byte]))) {
             return false;
         }
-        memcpy(out_name + length, text, run);
-        length += run;
-        text += run;
-        if (*text != '%') {
-            break;
-        }
-        char byte;
-        text++;
-        if (length == SEGMENT_BYTES - 1 || !decode_escape(&text, &byte) ||
-            (byte != '%' && !plain[(unsigned char)byte])) {
+        if (length == SEGMENT_BYTES - 1) {
             return false;
         }
         out_name[length++] = byte;
