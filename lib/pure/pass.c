@@ -139,7 +139,8 @@ static bool take(struct cursor *cursor, const char *literal)
     return true;
 }
 
-/* Characters up to the next quotation mark. */
+/* Characters up to the next quotation mark. A NUL is none: whoever reads on would see the text end
+ * there. */
 static bool take_plain(struct cursor *cursor, char *out_text, size_t capacity, size_t *out_length)
 {
     const char *quote = memchr(cursor->at, '"', (size_t)(cursor->end - cursor->at));
@@ -150,7 +151,7 @@ static bool take_plain(struct cursor *cursor, char *out_text, size_t capacity, s
     memcpy(out_text, cursor->at, *out_length);
     out_text[*out_length] = '\0';
     cursor->at = quote;
-    return true;
+    return strlen(out_text) == *out_length;
 }
 
 static bool take_user(struct cursor *cursor, struct tg_pass *pass)

@@ -66,7 +66,8 @@ def site():
 
 
 class Traffic:
-    """People with and without tickets who ask for everything of the waiting side until told to stop."""
+    """Four browsers that ask for everything of the waiting side until told to stop. They keep their places: one that
+    took a new one with each request would put as many strangers before the next buyer as it is quick."""
 
     def __init__(self, site):
         ways = ("", "/wait?lang=de", "/ticket", "/status", "/challenge", f"/board?{random.random()}", "/policy", "/draw.json")
@@ -75,10 +76,14 @@ class Traffic:
         self.threads = [threading.Thread(target=self.ask, args=(n,), daemon=True) for n in range(4)]
 
     def ask(self, first):
+        cookie = {}
         for path in itertools.islice(itertools.cycle(self.paths), first, None):
             if self.stopped.is_set():
                 return
-            self.answers.append((path, self.site.shop.http("GET", path, None, random.choice([PAGE, {}]))))
+            answer = self.site.shop.http("GET", path, None, {**random.choice([PAGE, {}]), **cookie})
+            if "set-cookie" in answer.headers:
+                cookie = {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+            self.answers.append((path, answer))
 
     def since(self, count):
         """As many answers to come."""

@@ -56,15 +56,21 @@ static int verify(const char *text, size_t length)
 }
 
 /* What the owner of the key could sign beside our own spelling. */
-static size_t sign_raw(const char *head, const char *claims, size_t claims_length, char *out_text)
+static size_t sign_parts(const char *head, size_t head_length, const char *claims,
+                         size_t claims_length, char *out_text)
 {
     uint8_t signature[64];
-    size_t length = tg_base64url_encode((const uint8_t *)head, strlen(head), out_text);
+    size_t length = tg_base64url_encode((const uint8_t *)head, head_length, out_text);
     out_text[length++] = '.';
     length += tg_base64url_encode((const uint8_t *)claims, claims_length, out_text + length);
     (void)crypto_sign_detached(signature, NULL, (const uint8_t *)out_text, length, sign_key.secret);
     out_text[length++] = '.';
     return length + tg_base64url_encode(signature, sizeof(signature), out_text + length);
+}
+
+static size_t sign_raw(const char *head, const char *claims, size_t claims_length, char *out_text)
+{
+    return sign_parts(head, strlen(head), claims, claims_length, out_text);
 }
 
 static int verify_raw(const char *head, const char *claims)
@@ -251,6 +257,15 @@ static void case_26_algorithm_and_key_are_ours_to_choose(void **state)
     assert_int_equal(tg_pass_verify(verify_keys, 0, text, length, &back), TG_ERR_FORGED);
 }
 
+/* Anybody may send it: it must not end the process. */
+static void a_key_id_with_a_nul_is_malformed(void **state)
+{
+    static const char head[] = "{\"alg\":\"EdDSA\",\"typ\":\"tg-pass+jwt\",\"kid\":\"0a1b\0c3d\"}";
+    char text[TG_MAX_PASS_BYTES + 1];
+    size_t length = sign_parts(head, sizeof(head) - 1, CLAIMS, strlen(CLAIMS), text);
+    assert_int_equal(verify(text, length), TG_ERR_MALFORMED);
+}
+
 #define BEFORE "{\"iss\":\"tidegate\",\"aud\":\"demo\",\"sub\":"
 #define TIMES ",\"iat\":1740000000,\"exp\":1740000120,"
 
@@ -363,6 +378,7 @@ int main(void)
         cmocka_unit_test(respelled_parts_are_refused),
         cmocka_unit_test(a_malleated_signature_is_refused),
         cmocka_unit_test(case_26_algorithm_and_key_are_ours_to_choose),
+        cmocka_unit_test(a_key_id_with_a_nul_is_malformed),
         cmocka_unit_test(case_26_every_other_member_list_is_refused),
         cmocka_unit_test(the_tail_of_the_claims_is_fixed),
         cmocka_unit_test(case_33_users_beyond_their_bounds_are_refused),
