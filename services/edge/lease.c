@@ -82,31 +82,35 @@ static void on_lease_reply(void *context, uint64_t token, int status,
     }
 }
 
-static void ask(struct edge *edge, size_t index)
+static void ask(struct edge *edge, struct edge_sale *sale)
 {
-    struct edge_sale *sale = &edge->table[index];
     Tidegate__V1__LeaseRequest message = TIDEGATE__V1__LEASE_REQUEST__INIT;
     message.sale = sale->name;
     message.edge = (char *)tg_app_instance(edge->app);
     message.count = edge_lease_ask(&sale->lease, sale->parked.count, edge_now());
-    int error = tg_bus_call(tg_app_bus(edge->app), TG_MESSAGE_QUEUE_LEASE, sale->name,
-                            &message.base, "", TG_MAX_CALL_MS, on_lease_reply, edge, index);
+    int error =
+        tg_bus_call(tg_app_bus(edge->app), TG_MESSAGE_QUEUE_LEASE, sale->name, &message.base, "",
+                    TG_MAX_CALL_MS, on_lease_reply, edge, (uint64_t)(sale - edge->table));
     if (error != 0) {
         edge_lease_failed(&sale->lease, edge_now());
+    }
+}
+
+void edge_lease_ahead(struct edge *edge, struct edge_sale *sale, struct edge_now now)
+{
+    edge_lease_follow(&sale->lease, sale->sale->generation);
+    if (tg_sale_draws(sale->sale) && sale->sale->opened) {
+        edge_lease_over(&sale->lease);
+    }
+    if (sale->sale->phase != TG_PHASE_CLOSED && edge_lease_wants(&sale->lease, now)) {
+        ask(edge, sale);
     }
 }
 
 void edge_lease_tick(struct edge *edge)
 {
     for (size_t i = 0; i < edge->table_count; i++) {
-        struct edge_sale *sale = &edge->table[i];
-        edge_lease_follow(&sale->lease, sale->sale->generation);
-        if (tg_sale_draws(sale->sale) && sale->sale->opened) {
-            edge_lease_over(&sale->lease);
-        }
-        unpark_late(edge, sale);
-        if (sale->sale->phase != TG_PHASE_CLOSED && edge_lease_wants(&sale->lease, edge_now())) {
-            ask(edge, i);
-        }
+        unpark_late(edge, &edge->table[i]);
+        edge_lease_ahead(edge, &edge->table[i], edge_now());
     }
 }

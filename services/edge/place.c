@@ -146,6 +146,7 @@ static enum tg_reason mint(struct edge_request *request, const struct edge_calle
                            .arrived = request->now.wall,
                            .early = edge_arrival(sale->sale, request->now) == EDGE_ARRIVAL_EARLY};
     memcpy(ticket->sale, sale->name, sizeof(ticket->sale));
+    edge_lease_ahead(request->edge, sale, request->now);
     if (!edge_lease_has(&sale->lease)) {
         return TG_REASON_TRY_AGAIN; /* before a challenge is spent */
     }

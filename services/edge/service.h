@@ -145,7 +145,9 @@ struct edge_writer;
 void edge_write_commitment(struct edge_writer *writer, const struct tg_sale *sale);
 /* jwks.c */
 bool edge_jwks_prepare(struct edge *edge);
-/* lease.c: asks for blocks where the core wants some. */
+/* lease.c: asks for a block where the core wants one: with every ticket, because a block may last
+ * shorter than a tick; and with every tick, for the sales nobody asks for. */
+void edge_lease_ahead(struct edge *edge, struct edge_sale *sale, struct edge_now now);
 void edge_lease_tick(struct edge *edge);
 /* Lets a ticket request wait for the next block, TG_MAX_CALL_MS at most since it came in: it is
  * handled again when one is there. False: it has waited that long, or too many wait. */
