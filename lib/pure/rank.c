@@ -76,7 +76,7 @@ static uint64_t seconds_to_pass(uint64_t position, uint64_t pace_milli)
 
 uint64_t tg_estimate_seconds(const struct tg_board_view *board, uint64_t position)
 {
-    return seconds_to_pass(position, board->pace_milli);
+    return board->pace_milli > 0 ? seconds_to_pass(position, board->pace_milli) : UINT64_MAX;
 }
 
 /* Near (4 s): every second. Within 20 s, or when what remains would be gone within 10 s: every 2 s.

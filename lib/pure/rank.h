@@ -32,8 +32,8 @@ bool tg_rank(const struct tg_board_view *board, uint64_t index, bool early, cons
 /* max(0, rank - watermark). */
 uint64_t tg_position(const struct tg_board_view *board, uint64_t rank);
 
-/* position / pace x 1.25, rounded up, seconds; UINT64_MAX when the pace is 0 and the position is
- * not. */
+/* position / pace x 1.25, rounded up, seconds; UINT64_MAX when the pace is 0: nobody moves, the
+ * first in line neither. */
 uint64_t tg_estimate_seconds(const struct tg_board_view *board, uint64_t position);
 
 /* Advice for the next poll: 1..2 when little is left or the turn is near, up to 30 far away. */

@@ -200,6 +200,8 @@ TOKEN = (
          "                                    key->public_key) != 0) {", "        false) {", "pure_pass::every_flipped_bit_is_refused", cheap=True),
     code("token", "pass: any spelling", "lib/pure/pass.c", "        memcmp(again, text, read.signed_length) != 0) {\n", "        false) {\n",
          "pure_pass::case_26_every_other_member_list_is_refused"),
+    code("token", "pass: a NUL ends a text", "lib/pure/pass.c", "    return strlen(out_text) == *out_length;\n", "    return true;\n",
+         "pure_pass::a_key_id_with_a_nul_is_malformed"),
     code("token", "pass: any key id", "lib/pure/pass.c", "        if (strcmp(keys[i].id, kid) == 0) {\n", "        if (true) {\n",
          "pure_pass::case_26_algorithm_and_key_are_ours_to_choose"),
     code("token", "ticket: key id zero", "lib/pure/ticket.c", "(id == 0 || ring->keys[which].id != id)", "ring->keys[which].id != id",

@@ -72,7 +72,8 @@ static uint64_t estimate(uint64_t position, uint64_t pace_milli)
 
 static void estimates_are_rounded_up(void **state)
 {
-    assert_true(estimate(0, 0) == 0);
+    assert_true(estimate(0, 0) == UINT64_MAX); /* first in line, and paused */
+    assert_true(estimate(0, 1) == 0);
     assert_true(estimate(1, 0) == UINT64_MAX);
     assert_true(estimate(1000, 1000000) == 2); /* 1.25 s at 1000 people per second */
     assert_true(estimate(800, 1000000) == 1);
