@@ -254,6 +254,13 @@ show: {{remaining: exact}}
             return {member.decode() for member in self.redis.smembers(key)}
         return {field.decode(): value.decode() for field, value in self.redis.hgetall(key).items()}
 
+    def taken(self, sale):
+        """The reservations that have units at the gate, held or settled: read at once, for a verdict moves many together."""
+        with self.redis.pipeline(transaction=True) as both:
+            held, settled = both.hkeys(self.gate_key(sale, "held")).hkeys(self.gate_key(sale, "settled")).execute()
+        assert not set(held) & set(settled)
+        return {reservation.decode() for reservation in held + settled}
+
     def state(self, sale):
         """The ledger's word on the sale's state."""
         return self.ledger("SELECT state FROM tidegate.sales WHERE sale = %s ORDER BY generation DESC LIMIT 1", sale)[0][0]
