@@ -196,5 +196,6 @@ def test_warm_names_what_is_missing(own_shop):
     name = own_shop.apply(opens_in=3600)
     assert run(own_shop, "warm", name).returncode == 0
     own_shop.stack.kill("admission")
+    own_shop.stack.kill("sweeper")
     done = run(own_shop, "warm", name, "--wait", "2s", "-o", "json")
-    assert done.returncode == 1 and json.loads(done.stdout)["missing"] == ["admission"]
+    assert done.returncode == 1 and json.loads(done.stdout)["missing"] == ["sweeper", "admission"]

@@ -1,21 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  * warm: waits until everything a sale needs at its opening is in place, and names what is not. It
- * listens to what daemons tell of themselves: whoever tells has its keys and its connections. */
+ * listens to what daemons tell of themselves: whoever tells has its keys and its connections. The
+ * sweeper tells nothing unasked, so it is asked. */
 #include "lib/io/now.h"
 #include "tidegate/v1/admission.pb-c.h"
+#include "tidegate/v1/common.pb-c.h"
 #include "tidegate/v1/queue.pb-c.h"
 #include "tools/tidegatectl/session.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { WAIT_MS = 30000, WAIT_MS_MAX = 600000, TELL_MS = 500, EDGES_MAX = 64, NAME_BYTES = 33 };
+enum {
+    WAIT_MS = 30000,
+    WAIT_MS_MAX = 600000,
+    TELL_MS = 500,
+    ASK_MS = 1000,
+    EDGES_MAX = 64,
+    NAME_BYTES = 33
+};
 
 enum warm_part {
     WARM_LEDGER,
     WARM_RESERVE,
     WARM_GATE,
     WARM_PROOF,
+    WARM_SWEEPER,
     WARM_QUEUE,
     WARM_ADMISSION,
     WARM_EDGES,
@@ -37,6 +47,8 @@ static const struct {
     [WARM_PROOF] = {"proof", "attested",
                     "not proved right: is invariant running, and do both "
                     "stores answer it?"},
+    [WARM_SWEEPER] = {"sweeper", "gives lapsed units back",
+                      "no sweeper answers that it is ready: lapsed units would not come back"},
     [WARM_QUEUE] = {"queue", "tells boards", "no board: is a queue running and active?"},
     [WARM_ADMISSION] = {"admission", "tells a pace, has its keys",
                         "no pace: is admission running and active?"},
@@ -56,6 +68,7 @@ struct warm {
     struct ctl_session session;
     uint64_t generation;
     bool there[WARM_PARTS];
+    bool asking;
     size_t edge_count;
     struct warm_edge edges[EDGES_MAX];
 };
@@ -138,6 +151,27 @@ static void on_presence(void *context, struct tg_bus_incoming *take_incoming)
     tg_bus_release(take_incoming);
 }
 
+static void on_examined(void *context, uint64_t token, int status, const ProtobufCMessage *reply)
+{
+    struct warm *warm = context;
+    if (status != 0) {
+        warm->asking = false;
+        return;
+    }
+    const Tidegate__V1__ExamineReply *told = (const Tidegate__V1__ExamineReply *)reply;
+    warm->there[WARM_SWEEPER] |= strcmp(told->daemon, "sweeper") == 0 && told->not_ready[0] == '\0';
+}
+
+/* One round of questions at a time, until a sweeper has answered. */
+static void ask_sweeper(struct warm *warm)
+{
+    Tidegate__V1__ExamineRequest request = TIDEGATE__V1__EXAMINE_REQUEST__INIT;
+    if (!warm->asking && !warm->there[WARM_SWEEPER]) {
+        warm->asking = tg_bus_ask_all(warm->session.bus, TG_MESSAGE_EXAMINE, NULL, &request.base,
+                                      ASK_MS, on_examined, warm, 0) == 0;
+    }
+}
+
 static bool all_there(const void *context)
 {
     const struct warm *warm = context;
@@ -165,6 +199,7 @@ static void wait_for_all(struct warm *warm, int64_t wait_ms)
     bool told[WARM_PARTS] = {false};
     int64_t deadline_ms = tg_now_mono().ms + wait_ms;
     while (!all_there(warm) && tg_now_mono().ms < deadline_ms) {
+        ask_sweeper(warm);
         (void)ctl_session_until(&warm->session, all_there, warm, TELL_MS);
         for (size_t i = 0; warm->options->format == CTL_TABLE && i < WARM_PARTS; i++) {
             if (warm->there[i] && !told[i]) {
