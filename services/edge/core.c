@@ -234,6 +234,20 @@ bool edge_board_counts(const struct edge_board *known, const struct edge_board *
     return order < 0 || (order == 0 && heard->version >= known->version);
 }
 
+void edge_asked_count(struct edge_asked *asked, uint64_t generation, uint64_t index,
+                      struct edge_now now)
+{
+    const size_t row = index % EDGE_ASKED_ROWS;
+    bool known = asked->rows[row].generation == generation && asked->rows[row].index == index;
+    if (known && now.mono.ms - asked->rows[row].counted.ms < EDGE_ASKED_MS) {
+        return;
+    }
+    asked->rows[row].generation = generation;
+    asked->rows[row].index = index;
+    asked->rows[row].counted = now.mono;
+    asked->people++;
+}
+
 void edge_lease_follow(struct edge_lease *lease, uint64_t generation)
 {
     if (lease->generation == generation && lease->size > 0) {

@@ -17,7 +17,9 @@
 enum {
     EDGE_STOCK_STALE_MS = 3000, /* older counters are unknown: nobody is told sold out by them */
     EDGE_LEASE_FIRST = 64,      /* indexes asked for when nothing is known of the arrival rate */
-    EDGE_LEASE_RETRY_MS = 250
+    EDGE_LEASE_RETRY_MS = 250,
+    EDGE_ASKED_ROWS = 4096, /* people who asked for a pass and are remembered */
+    EDGE_ASKED_MS = 60000   /* as long as asking again gives the same pass */
 };
 
 struct edge_now {
@@ -113,6 +115,20 @@ uint32_t edge_spread(uint32_t poll_seconds, uint32_t dice);
 /* A board counts when its term is not lower than the known one's; of two with one term the smaller
  * instance. An older board of the same voice does not: watermarks never fall. */
 bool edge_board_counts(const struct edge_board *known, const struct edge_board *heard);
+
+/* Who asked for a pass, for the queue, which waits for those who stand before the gate. However
+ * often somebody asks, answered or not, he is one person. A row per index; of two people on one row
+ * the later one is remembered. */
+struct edge_asked {
+    uint64_t people; /* since this was told last */
+    struct {
+        uint64_t generation, index;
+        struct tg_mono counted;
+    } rows[EDGE_ASKED_ROWS];
+};
+/* Counts whoever has this index, once in EDGE_ASKED_MS. */
+void edge_asked_count(struct edge_asked *asked, uint64_t generation, uint64_t index,
+                      struct edge_now now);
 
 /* Index blocks leased ahead, so that a ticket never waits for the queue. */
 struct edge_block {

@@ -19,12 +19,12 @@ void edge_presence_tell(struct edge *edge, struct edge_sale *sale)
     message.present_at_open = sale->board.view.present_at_open;
     message.index_at_open = sale->board.view.index_at_open;
     message.arrivals = sale->arrivals;
-    message.passes_asked = sale->passes_asked;
+    message.passes_asked = sale->asked.people;
     message.early_over = edge_roster_over(sale);
     if (tg_bus_publish(tg_app_bus(edge->app), TG_MESSAGE_QUEUE_PRESENCE, sale->name,
                        &message.base) == 0) {
         sale->arrivals = 0;
-        sale->passes_asked = 0;
+        sale->asked.people = 0;
     }
 }
 

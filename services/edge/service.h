@@ -53,10 +53,10 @@ struct edge_sale {
     struct edge_parked parked;
     struct edge_roster roster;
     struct edge_document document;
-    struct tg_rush rush;   /* challenges */
-    uint64_t tickets;      /* given since the start */
-    uint64_t arrivals;     /* since the last presence */
-    uint64_t passes_asked; /* since the last presence */
+    struct edge_asked asked;
+    struct tg_rush rush; /* challenges */
+    uint64_t tickets;    /* given since the start */
+    uint64_t arrivals;   /* since the last presence */
 };
 
 /* Who asked how often; limit.c. */

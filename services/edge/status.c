@@ -141,7 +141,8 @@ static void ask_admission(struct edge_request *request, struct edge_place *place
     message.sale = request->sale->name;
     message.ticket = place->text;
     message.user = (ProtobufCBinaryData){.len = caller.user.length, .data = caller.user.bytes};
-    request->sale->passes_asked++;
+    edge_asked_count(&request->sale->asked, place->ticket.generation, place->ticket.index,
+                     request->now);
     int error = tg_bus_call(tg_app_bus(request->edge->app), TG_MESSAGE_ADMISSION_PASS,
                             request->sale->name, &message.base, "", TG_MAX_CALL_MS, on_pass_reply,
                             request->edge, tg_http_id(request->exchange));

@@ -130,7 +130,7 @@ struct queue_event {
             uint64_t index_end;
             uint64_t tickets;
             uint64_t arrivals;
-            uint64_t passes_asked; /* since its last presence */
+            uint64_t passes_asked; /* by so many people, since its last presence */
             uint64_t board_term;
             uint64_t board_watermark;
             uint64_t present_at_open;

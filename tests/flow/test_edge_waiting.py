@@ -273,6 +273,26 @@ def test_admissions_word_is_told(peers, reason, status, state, code):
         assert int(answer.headers["retry-after"]) >= 1
 
 
+def passes_asked(peers, sale):
+    """By how many people, as told to the queue until now."""
+    told = lambda: [p.passes_asked for p in list(peers.presence) if p.sale == sale]
+    seen = len(told())
+    eventually(lambda: len(told()) > seen + 1, 5, "presence is told")
+    return sum(told())
+
+
+def test_who_asks_again_is_one_person_to_the_queue(peers):
+    """A bus that was away for two seconds once made a crowd of six people, and the line stood for 45 s."""
+    peers.sale("word") if "word" not in peers.sales else None
+    before = passes_asked(peers, "word")
+    peers.answers["pass"] = PB["admission"].PassReply(reason="doubt")
+    for number in range(2):
+        buyer = peers.shop.buyer(f"again-{number}")
+        buyer.ticket("word")
+        assert [buyer.status("word").status for _ in range(5)] == [503] * 5
+    assert passes_asked(peers, "word") == before + 2
+
+
 @pytest.mark.parametrize("reply", [b"\xff\xff\xff", PB["admission"].PassReply(**{"pass": 'a"b', "expires_at_ms": 1}),
                                    PB["admission"].PassReply(**{"pass": "", "expires_at_ms": 1}),
                                    PB["admission"].PassReply(**{"pass": "a.b.c", "expires_at_ms": -5}), None])

@@ -347,6 +347,24 @@ static void test_blocks_leased_before_the_opening_of_a_draw_die_at_it(void **sta
     assert_true(edge_lease_take(&lease, &index) && index == 128);
 }
 
+static void test_who_asks_again_is_one_person(void **state)
+{
+    static struct edge_asked asked;
+    struct edge_now later = now;
+    for (int i = 0; i < 100; i++) {
+        edge_asked_count(&asked, 1, 0, later);
+        edge_asked_count(&asked, 1, 7, later);
+        later.mono.ms += 100;
+    }
+    assert_int_equal(asked.people, 2);
+    edge_asked_count(&asked, 2, 7, later); /* another line */
+    edge_asked_count(&asked, 2, 7 + EDGE_ASKED_ROWS, later);
+    assert_int_equal(asked.people, 4);
+    later.mono.ms = now.mono.ms + EDGE_ASKED_MS;
+    edge_asked_count(&asked, 1, 0, later); /* stands there with another pass */
+    assert_int_equal(asked.people, 5);
+}
+
 static void test_every_state_has_a_name(void **state)
 {
     static const char *const names[] = {"scheduled", "open", "paused", "sold_out", "closed"};
@@ -377,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup(test_failed_lease_is_retried_soon_and_not_at_once, set_up),
         cmocka_unit_test_setup(test_lease_of_another_generation_is_forgotten, set_up),
         cmocka_unit_test_setup(test_blocks_leased_before_the_opening_of_a_draw_die_at_it, set_up),
+        cmocka_unit_test_setup(test_who_asks_again_is_one_person, set_up),
         cmocka_unit_test_setup(test_every_state_has_a_name, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
