@@ -249,7 +249,7 @@ QUEUE = (
     code("queue", "a block in hand is people", "services/queue/core_board.c", "(uint64_t)edge->block + edge->before;", "(uint64_t)edge->block * 2;",
          "queue_core::a_large_block_in_hand_is_not_waiting_behind_a_small_one"),
     code("queue", "who asks again is a crowd", "services/edge/core.c", "now.mono.ms - asked->rows[row].counted.ms < EDGE_ASKED_MS", "false",
-         "edge_core::who_asks_again_is_one_person"),
+         "edge_core::test_who_asks_again_is_one_person"),
     code("queue", "no gap after a takeover", "services/queue/core_line.c",
          "    brain->gap_to = brain->gap_from + (brain->evidence ? gap_of(brain, now) : 0);\n", "    brain->gap_to = brain->gap_from;\n",
          "queue_core::a_takeover_leaves_room_for_leases_nobody_told_of"),
