@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * warm: waits until everything a sale needs at its opening is in place, and names what is not. It
- * listens to what daemons tell of themselves: whoever tells has its keys and its connections. The
- * sweeper tells nothing unasked, so it is asked. */
+ * listens to what daemons tell of themselves: whoever tells has its keys and its connections. Who
+ * is there at all is asked: the sweeper tells nothing by itself, and no edge may be missed. */
 #include "lib/io/now.h"
 #include "tidegate/v1/admission.pb-c.h"
 #include "tidegate/v1/common.pb-c.h"
@@ -68,7 +68,7 @@ struct warm {
     struct ctl_session session;
     uint64_t generation;
     bool there[WARM_PARTS];
-    bool asking;
+    bool asking, asked; /* who is there */
     size_t edge_count;
     struct warm_edge edges[EDGES_MAX];
 };
@@ -135,6 +135,16 @@ static struct warm_edge *edge_row(struct warm *warm, const char *name)
     return edge;
 }
 
+static bool all_have_boards(const struct warm *warm)
+{
+    for (size_t i = 0; i < warm->edge_count; i++) {
+        if (!warm->edges[i].has_board) {
+            return false;
+        }
+    }
+    return warm->edge_count > 0;
+}
+
 static void on_presence(void *context, struct tg_bus_incoming *take_incoming)
 {
     struct warm *warm = context;
@@ -143,10 +153,7 @@ static void on_presence(void *context, struct tg_bus_incoming *take_incoming)
     struct warm_edge *edge = is_ours(warm, take_incoming) ? edge_row(warm, presence->edge) : NULL;
     if (edge != NULL) {
         edge->has_board = presence->board_term > 0 && presence->generation == warm->generation;
-        warm->there[WARM_BOARDS] = true;
-        for (size_t i = 0; i < warm->edge_count; i++) {
-            warm->there[WARM_BOARDS] &= warm->edges[i].has_board;
-        }
+        warm->there[WARM_BOARDS] = all_have_boards(warm);
     }
     tg_bus_release(take_incoming);
 }
@@ -156,14 +163,19 @@ static void on_examined(void *context, uint64_t token, int status, const Protobu
     struct warm *warm = context;
     if (status != 0) {
         warm->asking = false;
+        warm->asked = true;
         return;
     }
     const Tidegate__V1__ExamineReply *told = (const Tidegate__V1__ExamineReply *)reply;
     warm->there[WARM_SWEEPER] |= strcmp(told->daemon, "sweeper") == 0 && told->not_ready[0] == '\0';
+    if (strcmp(told->daemon, "edge") == 0) {
+        (void)edge_row(warm, told->instance);
+        warm->there[WARM_BOARDS] = all_have_boards(warm);
+    }
 }
 
-/* One round of questions at a time, until a sweeper has answered. */
-static void ask_sweeper(struct warm *warm)
+/* One round at a time, until a sweeper is ready. */
+static void ask_who_is_there(struct warm *warm)
 {
     Tidegate__V1__ExamineRequest request = TIDEGATE__V1__EXAMINE_REQUEST__INIT;
     if (!warm->asking && !warm->there[WARM_SWEEPER]) {
@@ -180,7 +192,7 @@ static bool all_there(const void *context)
             return false;
         }
     }
-    return true;
+    return warm->asked;
 }
 
 static int listen_to_all(struct warm *warm)
@@ -199,7 +211,7 @@ static void wait_for_all(struct warm *warm, int64_t wait_ms)
     bool told[WARM_PARTS] = {false};
     int64_t deadline_ms = tg_now_mono().ms + wait_ms;
     while (!all_there(warm) && tg_now_mono().ms < deadline_ms) {
-        ask_sweeper(warm);
+        ask_who_is_there(warm);
         (void)ctl_session_until(&warm->session, all_there, warm, TELL_MS);
         for (size_t i = 0; warm->options->format == CTL_TABLE && i < WARM_PARTS; i++) {
             if (warm->there[i] && !told[i]) {
