@@ -297,15 +297,14 @@ bool edge_lease_wants(const struct edge_lease *lease, struct edge_now now)
     if (now.mono.ms < lease->retry_at.ms) {
         return false;
     }
-    return left(&lease->current) <= lease->size / 2;
+    return left(&lease->current) <= lease->granted / 2;
 }
 
 uint32_t edge_lease_ask(struct edge_lease *lease, uint32_t waiting, struct edge_now now)
 {
     enum { FAST_MS = 1000, SLOW_MS = 60000 };
     int64_t lasted_ms = now.mono.ms - lease->asked_at.ms;
-    if (!lease->asked_once) { /* the first says nothing of the rate */
-        lease->asked_once = true;
+    if (!lease->rated) {
         lasted_ms = FAST_MS;
     }
     if (lasted_ms < FAST_MS) {
@@ -333,6 +332,8 @@ void edge_lease_granted(struct edge_lease *lease, uint64_t first, uint32_t count
 {
     struct edge_block block = {.next = first, .end = first + count};
     lease->asked = false;
+    lease->rated = true;
+    lease->granted = count;
     if (left(&lease->current) == 0) {
         lease->current = block;
     } else {
@@ -344,5 +345,6 @@ void edge_lease_granted(struct edge_lease *lease, uint64_t first, uint32_t count
 void edge_lease_failed(struct edge_lease *lease, struct edge_now now)
 {
     lease->asked = false;
+    lease->rated = false;
     lease->retry_at.ms = now.mono.ms + EDGE_LEASE_RETRY_MS;
 }

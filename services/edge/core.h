@@ -137,10 +137,12 @@ struct edge_block {
 struct edge_lease {
     uint64_t generation;
     struct edge_block current, spare;
-    bool asked, asked_once;
+    bool asked;
+    bool rated; /* a block was granted since asked_at: how long it lasted is known */
     struct tg_mono asked_at, retry_at;
     bool over;          /* only blocks granted after the opening count */
     uint32_t size;      /* of the next request */
+    uint32_t granted;   /* of the last block; the queue may grant less than was asked for */
     uint64_t index_end; /* exclusive end of the highest index ever leased or seen */
 };
 /* Forgets everything when the generation is another one. */
@@ -154,7 +156,7 @@ bool edge_lease_take(struct edge_lease *lease, uint64_t *out_index);
 /* True when a block should be asked for now; the caller then calls edge_lease_ask. */
 bool edge_lease_wants(const struct edge_lease *lease, struct edge_now now);
 /* How many to ask for: twice as many when the last block lasted less than a second, half when it
- * lasted a minute; enough for those who wait already. */
+ * lasted a minute; enough for those who wait already. A lease that failed says nothing of this. */
 uint32_t edge_lease_ask(struct edge_lease *lease, uint32_t waiting, struct edge_now now);
 void edge_lease_granted(struct edge_lease *lease, uint64_t first, uint32_t count);
 void edge_lease_failed(struct edge_lease *lease, struct edge_now now);
