@@ -331,6 +331,11 @@ static void test_an_edge_without_visitors_holds_one_small_block(void **state)
     (void)edge_lease_ask(&lease, 0, now);
     edge_lease_granted(&lease, 0, EDGE_LEASE_FIRST);
     assert_false(edge_lease_wants(&lease, now));
+    for (int i = 0; i < 6; i++) { /* the first is asked for fast, and refused */
+        assert_int_equal(edge_lease_ask(&lease, 0, now), 2 * EDGE_LEASE_FIRST);
+        edge_lease_failed(&lease, now);
+        now.mono.ms += EDGE_LEASE_RETRY_MS;
+    }
 }
 
 static void test_a_block_smaller_than_asked_for_is_enough(void **state)
