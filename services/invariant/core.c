@@ -27,6 +27,9 @@ static void begin(struct invariant_sale *sale, const struct tg_sale *view, struc
 enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_sale *view,
                                    struct tg_mono now, bool reachable)
 {
+    if (reachable) { /* also between two turns: a checker stopped at both had it in between */
+        sale->unreachable_turns = 0;
+    }
     if (sale->round.step != INVARIANT_REST || now.ms < sale->next_round.ms) {
         return INVARIANT_TURN_NONE;
     }
@@ -52,7 +55,6 @@ enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_
         return sale->unreachable_turns >= INVARIANT_UNREACHABLE_TURNS ? INVARIANT_TURN_LOST
                                                                       : INVARIANT_TURN_NONE;
     }
-    sale->unreachable_turns = 0;
     sale->spared_turns = 0;
     begin(sale, view, now);
     return INVARIANT_TURN_ROUND;

@@ -107,9 +107,10 @@ enum invariant_turn { INVARIANT_TURN_NONE, INVARIANT_TURN_ROUND, INVARIANT_TURN_
 
 /* A turn of the clock: begins a round when one is due and the ledger says the gate is armed (also
  * scheduled, also paused; not closed). `reachable`: Redis has a usable connection. ROUND: go on
- * with round.step. LOST: Redis has been out of reach for INVARIANT_UNREACHABLE_TURNS turns: alarm
- * G. Turns are counted, not clocked, so that a checker that was stopped itself accuses nobody; nor
- * does one that does not hear the ledger either, being cut off itself: the lease closes the gate.
+ * with round.step. LOST: Redis has been out of reach for INVARIANT_UNREACHABLE_TURNS turns and at
+ * every look between them: alarm G. Turns are counted, not clocked, so that a checker that was
+ * stopped itself accuses nobody; nor does one that does not hear the ledger either, being cut off
+ * itself: the lease closes the gate.
  */
 enum invariant_turn invariant_turn(struct invariant_sale *sale, const struct tg_sale *view,
                                    struct tg_mono now, bool reachable);

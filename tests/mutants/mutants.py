@@ -248,6 +248,8 @@ QUEUE = (
          "queue_core::case_17_numbers_are_never_given_twice"),
     code("queue", "a block in hand is people", "services/queue/core_board.c", "(uint64_t)edge->block + edge->before;", "(uint64_t)edge->block * 2;",
          "queue_core::a_large_block_in_hand_is_not_waiting_behind_a_small_one"),
+    code("protocol", "a connection between two turns is none", "services/invariant/core.c",
+         "    if (reachable) { /* also between", "    if (false) { /* also between", "invariant_core::a_checker_stopped_again_and_again_accuses_nobody"),
     code("queue", "a refused lease counts as used up", "services/edge/core.c", "    lease->rated = false;\n", "",
          "edge_core::test_an_edge_without_visitors_holds_one_small_block"),
     code("queue", "who asks again is a crowd", "services/edge/core.c", "now.mono.ms - asked->rows[row].counted.ms < EDGE_ASKED_MS", "false",

@@ -224,6 +224,15 @@ static void a_checker_that_was_stopped_accuses_nobody(void **state)
     assert_int_equal(turn(601000, true), INVARIANT_TURN_ROUND);
 }
 
+/* Each stop outlasts a command, so that each turn after one finds no connection. */
+static void a_checker_stopped_again_and_again_accuses_nobody(void **state)
+{
+    for (int64_t now_ms = 1000; now_ms < 60000; now_ms += 1200) {
+        assert_int_equal(turn(now_ms, false), INVARIANT_TURN_NONE);
+        assert_int_equal(turn(now_ms + 100, true), INVARIANT_TURN_NONE); /* connected anew */
+    }
+}
+
 static void a_sale_not_watched_forgets_that_redis_was_away(void **state)
 {
     assert_int_equal(turn(1000, false), INVARIANT_TURN_NONE);
@@ -390,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup(a_new_epoch_starts_its_log_anew, fresh),
         cmocka_unit_test_setup(redis_is_lost_after_two_turns_in_a_row, fresh),
         cmocka_unit_test_setup(a_checker_that_is_cut_off_accuses_nobody, fresh),
+        cmocka_unit_test_setup(a_checker_stopped_again_and_again_accuses_nobody, fresh),
         cmocka_unit_test_setup(a_redis_that_stays_away_after_a_cut_is_lost, fresh),
         cmocka_unit_test_setup(a_checker_that_was_stopped_accuses_nobody, fresh),
         cmocka_unit_test_setup(a_sale_not_watched_forgets_that_redis_was_away, fresh),
