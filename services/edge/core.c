@@ -297,7 +297,7 @@ bool edge_lease_wants(const struct edge_lease *lease, struct edge_now now)
     if (now.mono.ms < lease->retry_at.ms) {
         return false;
     }
-    return left(&lease->current) <= lease->granted / 2;
+    return left(&lease->current) <= lease->size / 2;
 }
 
 uint32_t edge_lease_ask(struct edge_lease *lease, uint32_t waiting, struct edge_now now)
@@ -333,7 +333,6 @@ void edge_lease_granted(struct edge_lease *lease, uint64_t first, uint32_t count
     struct edge_block block = {.next = first, .end = first + count};
     lease->asked = false;
     lease->rated = true;
-    lease->granted = count;
     if (left(&lease->current) == 0) {
         lease->current = block;
     } else {

@@ -142,7 +142,6 @@ struct edge_lease {
     struct tg_mono asked_at, retry_at;
     bool over;          /* only blocks granted after the opening count */
     uint32_t size;      /* of the next request */
-    uint32_t granted;   /* of the last block; the queue may grant less than was asked for */
     uint64_t index_end; /* exclusive end of the highest index ever leased or seen */
 };
 /* Forgets everything when the generation is another one. */

@@ -338,20 +338,6 @@ static void test_an_edge_without_visitors_holds_one_small_block(void **state)
     }
 }
 
-static void test_a_block_smaller_than_asked_for_is_enough(void **state)
-{
-    struct edge_lease lease = {0};
-    uint64_t index;
-    edge_lease_follow(&lease, 1);
-    assert_int_equal(edge_lease_ask(&lease, 900, now), 1024);
-    edge_lease_granted(&lease, 0, 64);
-    assert_false(edge_lease_wants(&lease, now));
-    for (int i = 0; i < 32; i++) {
-        assert_true(edge_lease_take(&lease, &index));
-    }
-    assert_true(edge_lease_wants(&lease, now));
-}
-
 static void test_lease_of_another_generation_is_forgotten(void **state)
 {
     struct edge_lease lease = {0};
@@ -429,7 +415,6 @@ int main(void)
         cmocka_unit_test_setup(test_lease_size_follows_the_rate_within_bounds, set_up),
         cmocka_unit_test_setup(test_failed_lease_is_retried_soon_and_not_at_once, set_up),
         cmocka_unit_test_setup(test_an_edge_without_visitors_holds_one_small_block, set_up),
-        cmocka_unit_test_setup(test_a_block_smaller_than_asked_for_is_enough, set_up),
         cmocka_unit_test_setup(test_lease_of_another_generation_is_forgotten, set_up),
         cmocka_unit_test_setup(test_blocks_leased_before_the_opening_of_a_draw_die_at_it, set_up),
         cmocka_unit_test_setup(test_who_asks_again_is_one_person, set_up),
